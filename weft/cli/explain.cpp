@@ -19,7 +19,9 @@
 #include "weft/report/explain_json.h"
 #include "weft/report/explain_page.h"
 #include "weft/report/explain_text.h"
+#include "weft/report/pipeline_text.h"
 #include "weft/report/run_curves.h"
+#include "weft/step/micro_batches.h"
 #include "weft/step/virtual_ranks.h"
 
 namespace weft::cli {
@@ -73,7 +75,7 @@ program::StepChoice choose_step(const Library& library, const ExplainOptions& op
     stage.batch /= shards;
     stage.accumulate = shards;
   }
-  spec.batch = stage.batch = launch::batch_of_rank(stage.batch, ranks, "batch");
+  spec.batch = stage.batch = launch::batch_of_rank(stage.batch, step::data_ranks_of(spec, ranks), "batch");
   spec.accumulate = stage.accumulate;
   spec::choose_precision(spec, options.precision, *library.device.make({}), note);
   const auto tuning = [=, &library, chosen = options.autotune](int64_t threads) {
@@ -108,11 +110,12 @@ void explain_memory(program::PlannedStep& planned, const ExplainOptions& options
 std::string headline(const report::Explained& explained, const ExplainOptions& options, const spec::RunSpec& spec,
                      int ranks) {
   const data::DatasetInfo info = run::RunDirectory::open(options.run).read_data().info;
-  const int64_t samples = ranks * spec.accumulate * spec.batch;
+  const int64_t batch = step::data_ranks_of(spec, ranks) * spec.batch;  // of all ranks
+  const int64_t samples = spec.accumulate * batch;
   const double rate = static_cast<double>(samples * info.items_per_sample()) / explained.step_seconds;
   return fmt::format("{}: {} {}batch {}, {}, {}{} threads: {} per step, {:.0f} {}/s ({} steps measured now, medians)\n",
                      options.run, spec.model.name, spec.accumulate > 1 ? fmt::format("{} times ", spec.accumulate) : "",
-                     ranks * spec.batch, spec.precision, ranks > 1 ? fmt::format("{} ranks of ", ranks) : "",
+                     batch, spec.precision, ranks > 1 ? fmt::format("{} ranks of ", ranks) : "",
                      spec.threads, human_duration(explained.step_seconds), rate, info.item(), options.steps);
 }
 
@@ -178,11 +181,14 @@ int explain_command(const Library& library, const ExplainOptions& options, comm:
   const bool is_first = comm::is_first(ranks), is_of_plan = options.memory || !options.svg.empty();
   if (options.passes || is_of_plan) {
     if (is_first && options.passes) fmt::print("{}", report::passes_text(report::explain_plan(step)));
+    const std::string pipeline = report::pipeline_text(step, ranks);
     if (is_first && is_of_plan) explain_memory(step, options);
+    if (is_of_plan && !options.json) fmt::print("{}", pipeline);
     return 0;
   }
   comm::on_all_ranks(ranks, "memory of the step", [&] { step.require_memory(note); });
   const report::Explained explained = report::explain_steps(step, options.steps);
+  const std::string pipeline = report::pipeline_text(step, ranks, &explained);
   if (!is_first) return 0;
   if (!options.html.empty())
     write_page(library, explained, options, step, comm::number_of(ranks));
@@ -192,6 +198,7 @@ int explain_command(const Library& library, const ExplainOptions& options, comm:
     print_exchange(explained, step.ranks());
   else
     print_step(explained, options, step.spec(), comm::number_of(ranks));
+  if (options.html.empty() && !options.json) fmt::print("{}", pipeline);
   return 0;
 }
 

@@ -4,6 +4,8 @@
 
 #include "weft/comm/on_all_ranks.h"
 #include "weft/program/chosen_kernels.h"
+#include "weft/step/micro_batches.h"
+#include "weft/step/sharded_states.h"
 
 namespace weft::program {
 
@@ -37,8 +39,9 @@ Tuning tuning_by(const std::string& chosen_kernels) {
 std::unique_ptr<PreparedRun> prepare_run(const Library& library, const spec::RunSpec& spec, const Tuning& tuning,
                                          const std::function<void(const std::string&)>& note, comm::Communicator* ranks,
                                          const std::string& cluster, const std::string& cost_profile) {
-  const RankRuntime runtime(ranks, static_cast<int>(spec.threads), agreed_costs(ranks, cluster),
-                            spec.virtual_ranks > 0);
+  comm::on_all_ranks(ranks, "mesh", [&] { step::require_mesh(spec, comm::number_of(ranks)); });
+  const RankRuntime runtime(ranks, static_cast<int>(spec.threads), agreed_costs(ranks, cluster), spec.virtual_ranks > 0,
+                            step::mesh_of(spec, comm::number_of(ranks)));
   const CostProfile profile = agreed_profile(ranks, library, cost_profile, static_cast<int>(spec.threads));
   std::unique_ptr<PreparedRun> run;
   const auto prepare = [&](const std::string& decided) {

@@ -10,6 +10,7 @@
 #include "weft/program/arena_limit.h"
 #include "weft/program/decisions.h"
 #include "weft/program/process_memory.h"
+#include "weft/step/micro_batches.h"
 #include "weft/step/sharded_states.h"
 
 namespace weft::program {
@@ -45,7 +46,7 @@ PlannedStep::PlannedStep(const Library& library, const StepChoice& choice, const
                                    .tuning = std::move(tuning)})),
       training_(step::build_training_step(
           library, choice.spec, choice.input,
-          {.ranks = runtime.costs().count, .costs = runtime.costs(), .nodes = profile.costs})),
+          {.ranks = runtime.costs().count, .rank = runtime.rank(), .costs = runtime.costs(), .nodes = profile.costs})),
       options_(options_of(choice, runtime, *device_, profile)),
       program_(
           [this, &library](const spec::StepShape&) {
@@ -89,7 +90,8 @@ PlannedOnRanks plan_on_ranks(const Library& library, comm::Communicator* ranks, 
   });
   PlannedOnRanks planned;
   planned.runtime = std::make_unique<RankRuntime>(ranks, static_cast<int>(spec.threads),
-                                                  agreed_costs(ranks, spec.cluster), spec.virtual_ranks > 0);
+                                                  agreed_costs(ranks, spec.cluster), spec.virtual_ranks > 0,
+                                                  step::mesh_of(spec, comm::number_of(ranks)));
   const CostProfile profile = agreed_profile(ranks, library, spec.cost_profile, static_cast<int>(spec.threads));
   prepare_alike(ranks, "plan of the step", measures(tuning), [&](const std::string& decided) {
     planned.step = std::make_unique<PlannedStep>(library, choice, *planned.runtime, profile,

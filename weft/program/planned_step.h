@@ -55,6 +55,12 @@ class PlannedStep {
   /// The costs of nodes that the planner used.
   const CostModel& costs() const { return *options_.costs; }
   comm::Collectives* collectives() const { return runtime_.collectives().get(); }
+  /// Of the ranks that reduce together.
+  comm::Collectives* reducers() const { return runtime_.reducers().get(); }
+  /// Of the rank's step in a pipeline; null: there is none.
+  const step::PipelineOutlook* pipeline() const { return training_.pipeline ? &*training_.pipeline : nullptr; }
+  /// Of the rank's states.
+  int64_t state_bytes() const { return step::state_bytes(training_); }
   /// Bytes of memory: the larger arena, the states, a batch.
   int64_t total_bytes();
 

@@ -12,6 +12,7 @@
 #include "weft/program/process_memory.h"
 #include "weft/spec/compile_options.h"
 #include "weft/step/metrics/entries.h"
+#include "weft/step/micro_batches.h"
 #include "weft/step/sharded_states.h"
 #include "weft/step/test_time_views.h"
 #include "weft/step/virtual_ranks.h"
@@ -25,7 +26,9 @@ PreparedRun::PreparedRun(const Library& run_library, const spec::RunSpec& run_sp
       ranks(communicator),
       spec(run_spec),
       share{step::place_of(spec, ranks), comm::number_of(ranks)},
-      run_data(open_run_data(library, spec, share.shares)),
+      training_share{step::is_pipelined(spec) ? step::data_rank_of(spec, share.share, share.shares) : share.share,
+                     step::data_ranks_of(spec, share.shares)},
+      run_data(open_run_data(library, spec, training_share.shares)),
       course(spec, run_data.training->size()),
       shapes(usable_shapes(library, spec, run_data.description)),
       runtime(std::move(rank_runtime)),
@@ -104,7 +107,7 @@ void PreparedRun::compile_training() {
 }
 
 spec::StepShape PreparedRun::own_part(const spec::StepShape& shape) const {
-  return {step::samples_at_a_time(spec, shape.batch, share.shares), shape.image_height};
+  return {step::samples_at_a_time(spec, shape.batch, training_share.shares), shape.image_height};
 }
 
 std::vector<int64_t> PreparedRun::evaluated_rows(int64_t count) const {
@@ -115,7 +118,10 @@ std::vector<int64_t> PreparedRun::evaluated_rows(int64_t count) const {
 
 step::TrainingStep PreparedRun::build_training(const spec::StepShape& shape) const {
   return step::build_training_step(library, spec, model_input(run_data.description, own_part(shape)),
-                                   {.ranks = share.shares, .costs = runtime.costs(), .nodes = cost_profile.costs});
+                                   {.ranks = training_share.shares,
+                                    .rank = share.share,
+                                    .costs = runtime.costs(),
+                                    .nodes = cost_profile.costs});
 }
 
 int64_t PreparedRun::memory_of_rank() const { return memory_limit_bytes() / comm::ranks_of_host(ranks); }
@@ -158,7 +164,7 @@ int64_t PreparedRun::bytes_beside_arena() const {
   if (step::shares_weights(step))  // evaluations put them together
     for (const models::ParameterSpec& parameter : step.parameters)
       bytes += align_up(byte_size(DType::f32, parameter.shape.elements()));
-  bytes += loader_bytes(training_loader_options(spec, run_data.description, share, library), run_data.description);
+  bytes += loader_bytes(training_loader_options(spec, run_data.description, training_share, library), run_data.description);
   bytes += run_data.training->cache_bytes_to_come();
   for (const data::Dataset* evaluated : run_data.evaluated()) {
     bytes += evaluated->cache_bytes_to_come();

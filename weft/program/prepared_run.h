@@ -42,7 +42,8 @@ class PreparedRun {
   const Library& library;
   comm::Communicator* const ranks;  // null: alone
   spec::RunSpec spec;
-  const BatchShare share;
+  const BatchShare share;           // of what is evaluated
+  const BatchShare training_share;  // of batches; that of a pipeline's ranks which divide them
   RunData run_data;
   spec::Course course;
   std::vector<spec::StepShape> shapes;  // of the training step, over the run, of all ranks together

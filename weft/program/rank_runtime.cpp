@@ -9,7 +9,10 @@
 #include "weft/comm/measure.h"
 #include "weft/comm/on_all_ranks.h"
 #include "weft/runtime/collective_kernels.h"
+#include "weft/runtime/message_kernels.h"
 #include "weft/step/data_parallel.h"
+#include "weft/step/micro_batches.h"
+#include "weft/step/sharded_states.h"
 
 namespace weft::program {
 
@@ -41,7 +44,8 @@ comm::ClusterCosts agreed_costs(comm::Communicator* ranks, const std::string& fi
   return comm::parse_cluster(text, file, *ranks);
 }
 
-RankRuntime::RankRuntime(comm::Communicator* ranks, int threads, const comm::ClusterCosts& costs, bool in_tree_order) {
+RankRuntime::RankRuntime(comm::Communicator* ranks, int threads, const comm::ClusterCosts& costs, bool in_tree_order,
+                         const Mesh& mesh) {
   if (ranks == nullptr) return;
   comm::CollectivesOptions options;
   options.threads = threads;
@@ -49,26 +53,36 @@ RankRuntime::RankRuntime(comm::Communicator* ranks, int threads, const comm::Clu
   options.in_tree_order = in_tree_order;
   options.overlaps = true;
   collectives_ = std::make_shared<comm::Collectives>(*ranks, options);
+  if (mesh.size_of(step::kPipelineAxis) == 1) {
+    reducing_ranks_ = ranks;
+    reducers_ = collectives_;
+  } else if (std::vector<int> alike = mesh.group_of(ranks->rank(), step::kDataAxis); alike.size() > 1) {
+    group_ = std::make_shared<comm::Group>(*ranks, std::move(alike), /*number=*/0);
+    reducing_ranks_ = group_.get();
+    options.costs = {};  // which are of all hosts
+    reducers_ = std::make_shared<comm::Collectives>(*group_, options);
+  }
   if (has_several_hosts(*ranks)) cluster_ = comm::cluster_text(*ranks, costs);
 }
 
 KernelTable RankRuntime::kernels(KernelTable table) const {
-  if (collectives_ != nullptr) add_collective_kernels(table, collectives_);
+  if (reducers_ != nullptr) add_collective_kernels(table, reducers_);
+  if (collectives_ != reducers_) add_message_kernels(table, collectives_);
   return table;
 }
 
 std::shared_ptr<Arena> RankRuntime::make_arena(const Device& device) const {
   // Ranks share the host's memory alone; on other devices nodes copy what is exchanged.
-  if (collectives_ == nullptr || !device.memory()->is_host()) return std::make_shared<Arena>(device.memory());
-  return std::make_shared<Arena>([collectives = collectives_](int64_t bytes) { return collectives->allocate(bytes); });
+  if (reducers_ == nullptr || !device.memory()->is_host()) return std::make_shared<Arena>(device.memory());
+  return std::make_shared<Arena>([reducers = reducers_](int64_t bytes) { return reducers->allocate(bytes); });
 }
 
 passes::Ranks RankRuntime::costs() const {
-  if (collectives_ == nullptr) return {};
-  const double small = collectives_->predict_seconds(DType::f32, kSmallElements);
-  const double large = collectives_->predict_seconds(DType::f32, kLargeElements);
+  if (reducers_ == nullptr) return {};
+  const double small = reducers_->predict_seconds(DType::f32, kSmallElements);
+  const double large = reducers_->predict_seconds(DType::f32, kLargeElements);
   const double bytes = static_cast<double>(byte_size(DType::f32, kLargeElements - kSmallElements));
-  return {.count = collectives_->size(),
+  return {.count = reducers_->size(),
           .latency_seconds = std::max(small, kSharedLatencySeconds),
           .bytes_per_second = bytes / (large - small)};
 }

@@ -7,8 +7,10 @@
 
 #include "weft/comm/collectives.h"
 #include "weft/comm/communicator.h"
+#include "weft/comm/group.h"
 #include "weft/device/arena.h"
 #include "weft/device/device.h"
+#include "weft/graph/sharding.h"
 #include "weft/passes/pipeline.h"
 #include "weft/spec/compile_options.h"
 
@@ -24,11 +26,14 @@ class RankRuntime {
  public:
   /// Keeps the communicator, null where the process is alone. `threads`: those of a step. All ranks construct it
   /// together, with the same costs. `in_tree_order`: see CollectivesOptions.
-  RankRuntime(comm::Communicator* ranks, int threads, const comm::ClusterCosts& costs = {}, bool in_tree_order = false);
+  /// `mesh`: of a pipeline (step/micro_batches.h); else all ranks reduce together.
+  RankRuntime(comm::Communicator* ranks, int threads, const comm::ClusterCosts& costs = {}, bool in_tree_order = false,
+              const Mesh& mesh = Mesh({}));
 
   /// The table with kernels for the collectives.
   KernelTable kernels(KernelTable table) const;
-  /// An arena for steps on this device whose tensors are exchanged. All ranks must reserve and allocate the same size.
+  /// An arena for steps on this device whose tensors are exchanged. Ranks that reduce together must reserve and
+  /// allocate the same size.
   std::shared_ptr<Arena> make_arena(const Device& device) const;
   /// The costs for the planner: latency of a small all-reduce, and rate of a large one.
   passes::Ranks costs() const;
@@ -40,11 +45,20 @@ class RankRuntime {
   /// The text of cluster.toml with the costs, by which a restart on the same hosts plans the same; empty on one host.
   std::string cluster() const;
 
-  /// Null where the process is alone.
+  /// Of all ranks, for messages; null where the process is alone.
   const std::shared_ptr<comm::Collectives>& collectives() const { return collectives_; }
+  /// Of the ranks that reduce together: all, or those of a pipeline that have the same stages. Null where there are no
+  /// others.
+  const std::shared_ptr<comm::Collectives>& reducers() const { return reducers_; }
+  /// Those ranks; null likewise.
+  comm::Communicator* reducing_ranks() const { return reducing_ranks_; }
+  /// Of all ranks.
+  int rank() const { return collectives_ == nullptr ? 0 : collectives_->rank(); }
 
  private:
-  std::shared_ptr<comm::Collectives> collectives_;
+  std::shared_ptr<comm::Group> group_;  // of a pipeline: whose stages are the same
+  comm::Communicator* reducing_ranks_ = nullptr;
+  std::shared_ptr<comm::Collectives> collectives_, reducers_;
   std::string cluster_;
 };
 

@@ -30,9 +30,9 @@ std::vector<CollectiveProfile> collectives_of(const CompiledStep& step, const Pr
                                               program::PlannedStep& planned) {
   std::vector<CollectiveProfile> all =
       profile_collectives(step.graph, step.plan, profile, planned.ranks(), planned.costs());
-  comm::Collectives& collectives = *planned.collectives();
   for (CollectiveProfile& one : all) {
     if (one.is_message()) continue;
+    comm::Collectives& collectives = *planned.reducers();
     const comm::CollectiveId id = collectives.prepare(reduction_of(signature_of(step.graph, one.node)));
     one.algorithm = collectives.describe(id);
     one.took_seconds = collectives.last_seconds(id);

@@ -141,7 +141,13 @@ void take_over_weights(const Library& library, spec::RunSpec& spec, const RunOpt
 
 /// Ranks that share states write their parts of a checkpoint into one directory.
 void require_one_directory(const spec::RunSpec& spec, const RunOptions& options) {
-  if (spec.shard.zero == 0 || !options.copies || options.ranks == nullptr) return;
+  if (!options.copies || options.ranks == nullptr) return;
+  if (spec.mesh.pipeline > 1)
+    fail(ErrorKind::usage,
+         "--copies with mesh.pipeline = {}: no host has all states to keep; leave --copies away, and name a run "
+         "directory on a file system that all hosts share with --run",
+         spec.mesh.pipeline);
+  if (spec.shard.zero == 0) return;
   fail(
       ErrorKind::usage,
       "--copies with shard.zero = {}: no host has all states to keep; leave --copies away, and name a run directory on "

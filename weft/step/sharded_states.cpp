@@ -8,6 +8,7 @@
 #include "weft/base/error.h"
 #include "weft/passes/ranks/partition.h"
 #include "weft/step/data_parallel.h"
+#include "weft/step/micro_batches.h"
 #include "weft/step/optimizers/ema.h"
 #include "weft/step/virtual_ranks.h"
 
@@ -79,11 +80,29 @@ void share_states(TrainingStep& step, const spec::RunSpec& spec, int ranks) {
 }
 
 bool shares_weights(const TrainingStep& step) {
+  if (step.pipeline) return true;
   return std::any_of(step.parameters.begin(), step.parameters.end(),
                      [&](const models::ParameterSpec& parameter) { return is_shared(step.shardings, parameter.name); });
 }
 
+namespace {
+
+/// Of a pipeline.
+void require_pipeline_mesh(const spec::RunSpec& spec, int ranks) {
+  const int64_t pipeline = spec.mesh.pipeline, data = std::max<int64_t>(spec.mesh.data, 1);
+  const bool fits = spec.mesh.data == 0 ? ranks % pipeline == 0 : data * pipeline == ranks;
+  if (fits) return;
+  fail(ErrorKind::usage,
+       "mesh.pipeline = {}{}, and {} take part; start {} ranks (`weft launch -n {} -- ...`){}, or set mesh.pipeline=1",
+       pipeline, spec.mesh.data == 0 ? "" : fmt::format(" with mesh.data = {}", data),
+       ranks == 1 ? "1 rank" : fmt::format("{} ranks", ranks), data * pipeline, data * pipeline,
+       spec.mesh.data == 0 ? ", or a multiple of them" : "");
+}
+
+}  // namespace
+
 void require_mesh(const spec::RunSpec& spec, int ranks) {
+  if (is_pipelined(spec)) return require_pipeline_mesh(spec, ranks);
   if (spec.mesh.data == 0 || spec.mesh.data == ranks) return;
   fail(ErrorKind::usage,
        "mesh.data = {}, and {} take part; start {} ranks (`weft launch -n {} -- ...`), or set mesh.data=0 for as many "

@@ -16,6 +16,7 @@
 #include "weft/spec/course.h"
 #include "weft/step/local_steps.h"
 #include "weft/step/metrics/entries.h"
+#include "weft/step/micro_batches.h"
 #include "weft/step/monitor.h"
 #include "weft/step/optimizers/loss_scaling.h"
 #include "weft/step/plateau.h"
@@ -34,6 +35,12 @@ namespace weft::train {
 
 namespace {
 
+/// The first of this rank's parts of a batch. The stages of a pipeline have the same.
+int first_shard(const FitInputs& in) {
+  if (!step::is_pipelined(in.spec)) return step::place_of(in.spec, in.ranks);
+  return step::data_rank_of(in.spec, comm::rank_of(in.ranks), comm::number_of(in.ranks));
+}
+
 /// The loop with what it keeps between steps.
 class Loop {
  public:
@@ -45,7 +52,7 @@ class Loop {
         course_(in_.spec, in_.training_data.dataset().size()),
         shards_(step::shards_of_rank(in_.spec, comm::number_of(in_.ranks))),
         metrics_(step::metrics_of(in_.entries, in_.spec.metrics, info_.task)),
-        scalars_(in_.spec, course_, step::place_of(in_.spec, in_.ranks) * shards_, in_.entries),
+        scalars_(in_.spec, course_, first_shard(inputs) * shards_, in_.entries),
         driver_(in_.training, in_.state),
         max_seconds_(spec::max_seconds(in_.spec)),
         wants_stop_([this] { return stop_requested() || is_out_of_time(); }),
@@ -100,6 +107,7 @@ class Loop {
     const bool has_norm = driver_.has_output("gradient_norm", driver_.last());
     const int64_t steps = course_.stage_end(at_.epoch, at_.step_in_epoch), parts = stage.accumulate;
     const double rate_factor = spec::scaled_rate(in_.spec, stage);
+    const int sharing_ranks = step::data_ranks_of(in_.spec, comm::number_of(in_.ranks));
     StepResult result;
     const data::Batch* batch = nullptr;
     // Made here, as nothing is allocated between steps.
@@ -108,7 +116,7 @@ class Loop {
                                    .batch_done =
                                        [&](int64_t) {
                                          if (!sums_in_update) result.add(driver_.executor(), parts, has_classes_);
-                                         result.samples += comm::number_of(in_.ranks) * batch->count;
+                                         result.samples += sharing_ranks * batch->count;
                                        },
                                    .before_run = [&](const Executor& executor) { before_run(executor); },
                                    .after_run = [&](const Executor& executor) { consensus_.after_run(executor); }};

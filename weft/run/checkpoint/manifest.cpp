@@ -144,7 +144,9 @@ PartsRecord parts_from(const json& j, const std::string& name) {
   PartsRecord parts{.ranks = whole_number(j.at("ranks")), .shardings = {}};
   for (const auto& [tensor, text] : j.at("shardings").items()) {
     const Sharding sharding = parse_sharding(text.get<std::string>());
-    if (!sharding.flat || sharding.flat->size != parts.ranks || sharding.partial || !sharding.split.empty())
+    const bool is_split = sharding.flat && sharding.flat->size == parts.ranks && sharding.on.empty();
+    const bool is_elsewhere = !sharding.flat && !sharding.on.empty() && sharding.on.back() < parts.ranks;
+    if ((!is_split && !is_elsewhere) || sharding.partial || !sharding.split.empty())
       fail(ErrorKind::data, "'{}' is damaged: '{}' of '{}' is no split over {} ranks", name, to_string(sharding),
            tensor, parts.ranks);
     parts.shardings.emplace(tensor, sharding);

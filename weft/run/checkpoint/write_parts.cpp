@@ -26,8 +26,8 @@ void require_seen(const fs::path& directory) {
   if (fs::is_directory(directory, code)) return;
   fail(
       ErrorKind::io,
-      "there is no '{}' here: with shard.zero all ranks write into the run directory; put it on a file system that all "
-      "hosts share, with --run",
+      "there is no '{}' here: with shard.zero or mesh.pipeline all ranks write into the run directory; put it on a file "
+      "system that all hosts share, with --run",
       directory.parent_path().string());
 }
 
@@ -38,7 +38,7 @@ std::string write_own(const fs::path& directory, const State& state, int64_t ste
   for (const TensorFile file : {TensorFile::model, TensorFile::optimizer}) {
     if (!has_parts(file, in_parts)) continue;
     const std::string name = part_name_of(file, ranks.rank(), ranks.size());
-    const FileRecord record = write_tensors(directory / name, state, file, step, in_parts, /*part=*/true);
+    const FileRecord record = write_tensors(directory / name, state, file, step, in_parts, /*part=*/true, ranks.rank());
     records[name] = {{"bytes", record.bytes}, {"crc32", record.checksum}};
   }
   return records.dump();
