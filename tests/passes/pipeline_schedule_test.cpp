@@ -70,7 +70,8 @@ double idle_of(const std::string& name, int ranks, int micro_batches, int chunks
 TEST(PipelineSchedule, GpipeAndOneForwardOneBackwardWaitForOnePassThroughTheOtherStages) {
   for (const int ranks : {2, 3, 4, 8})
     for (const int micro_batches : {ranks, 2 * ranks, 4 * ranks})
-      for (const char* name : {"gpipe", "1f1b"}) EXPECT_NEAR(idle_of(name, ranks, micro_batches), 3 * (ranks - 1), 1e-9);
+      for (const char* name : {"gpipe", "1f1b"})
+        EXPECT_NEAR(idle_of(name, ranks, micro_batches), 3 * (ranks - 1), 1e-9);
 }
 
 // (p - 1) (tf + tb) / v: Narayanan et al. 2021, section 2.2.2.
@@ -112,8 +113,7 @@ TEST(PipelineSchedule, InterleavedKeepsAsManyAsThePaperSays) {
 }
 
 TEST(PipelineSchedule, MicroBatchesThatTheRanksDoNotDivideStillGainByChunks) {
-  const PipelineForecast chunks =
-      simulate(make_pipeline_schedule("interleaved", 4, 10, 2), 2, equal_times(8, 0.5, 1));
+  const PipelineForecast chunks = simulate(make_pipeline_schedule("interleaved", 4, 10, 2), 2, equal_times(8, 0.5, 1));
   const PipelineForecast whole = simulate(make_pipeline_schedule("1f1b", 4, 10), 1, equal_times(4, 1, 2));
   EXPECT_LT(chunks.seconds, whole.seconds);
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/error_of.h"
+#include "weft/autodiff/autodiff.h"
 #include "weft/library/library.h"
 #include "weft/ops/ops.h"
 
@@ -24,7 +25,11 @@ TEST(CutByCost, OfCutsThatAreAsGoodTheOneThatFewerBytesCrossIsTaken) {
 
 TEST(CutByCost, NoPartIsEmpty) {
   EXPECT_EQ(cut_by_cost({1, 0, 0}, {0, 1, 1}, 3), (Begins{0, 1, 2}));
-  EXPECT_EQ(test::error_of([] { cut_by_cost({1, 1}, {0, 1}, 3); }, ErrorKind::usage),
+  EXPECT_EQ(test::error_of(
+                [] {
+                  cut_by_cost({1, 1}, {0, 1}, 3);
+                },
+                ErrorKind::usage),
             "3 stages want at least as many operations with weights before them, and there are 2");
 }
 
@@ -43,9 +48,7 @@ struct Chain {
     graph.add_output("loss", loss);
     gradients = add_gradients(graph, loss, weights, &origins);
   }
-  StagedGraph cut(int stages) const {
-    return cut_into_stages(graph, origins, gradients, stages, *rated_costs(), 1);
-  }
+  StagedGraph cut(int stages) const { return cut_into_stages(graph, origins, gradients, stages, *rated_costs(), 1); }
   int stage_of(const StagedGraph& staged, ValueId value) const {
     return staged.stage[static_cast<size_t>(graph.value(value).producer.index)];
   }

@@ -199,8 +199,7 @@ TEST_F(PipelineRun, WhatCannotBeIsSaid) {
   const auto error_of = [&](const spec::RunSpec& run, int ranks) {
     std::string message;
     comm::run_ranks(one_host(ranks), [&](comm::Communicator& group) {
-      const std::string error =
-          test::error_of([&] { start_run(library(), run, path("refused"), {.ranks = &group}); });
+      const std::string error = test::error_of([&] { start_run(library(), run, path("refused"), {.ranks = &group}); });
       if (group.rank() == 0) message = error;
     });
     return message;
@@ -213,9 +212,10 @@ TEST_F(PipelineRun, WhatCannotBeIsSaid) {
   other.pipeline.micro_batches = 5;
   EXPECT_NE(error_of(other, 2).find("pipeline.micro_batches = 5 do not divide the 64 samples"), std::string::npos)
       << error_of(other, 2);
-  EXPECT_EQ(test::error_of([&] { start_run(library(), run, path("alone"), {}); }, ErrorKind::usage),
-            "mesh.pipeline = 2, and 1 rank take part; start 2 ranks (`weft launch -n 2 -- ...`), or a multiple of them, "
-            "or set mesh.pipeline=1");
+  EXPECT_EQ(
+      test::error_of([&] { start_run(library(), run, path("alone"), {}); }, ErrorKind::usage),
+      "mesh.pipeline = 2, and 1 rank take part; start 2 ranks (`weft launch -n 2 -- ...`), or a multiple of them, "
+      "or set mesh.pipeline=1");
   EXPECT_FALSE(fs::exists(path("refused")));
 }
 

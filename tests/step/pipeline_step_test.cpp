@@ -23,7 +23,14 @@ const std::vector<PipelineModel> kModels = {
     {"resnet18", {3, 16, 16}, 10, {}, "sgd", /*has_statistics=*/true},
     {"alexnet", {3, 64, 64}, 10, {}, "sgd"},
     {"tied", {12}, 23, {}, "adamw"},
-    {"seq2seq_attention", {14}, 23, {{"width", "32"}, {"layers", "2"}}, "adamw", false, /*source=*/7, /*has_ignored=*/true},
+    {"seq2seq_attention",
+     {14},
+     23,
+     {{"width", "32"}, {"layers", "2"}},
+     "adamw",
+     false,
+     /*source=*/7,
+     /*has_ignored=*/true},
 };
 
 const PipelineModel& model(const std::string& name) {
@@ -89,9 +96,8 @@ TEST(PipelineStep, LarsLambAveragesAndAScaledLossAreAsInOneProcess) {
 /// The step of each rank, which nobody runs.
 std::vector<TrainingStep> steps_of(const PipelineRig& rig, const spec::RunSpec& spec) {
   std::vector<TrainingStep> steps;
-  const Library library = library_with_tied();
   for (int rank = 0; rank < spec.mesh.pipeline; ++rank)
-    steps.push_back(build_training_step(library, spec, rig.input_of(spec.batch), {.ranks = 1, .rank = rank}));
+    steps.push_back(build_training_step(rig.library(), spec, rig.input_of(spec.batch), {.ranks = 1, .rank = rank}));
   return steps;
 }
 
@@ -101,7 +107,6 @@ using Ends = std::multiset<std::pair<int64_t, int64_t>>;
 TEST_P(PipelineSteps, WhatOneRankSendsAnotherReceives) {
   const PipelineRig rig(GetParam(), 2, 2);
   for (const std::string& schedule : passes::pipeline_schedules()) {
-    const Library library = library_with_tied();
     const std::vector<TrainingStep> steps = steps_of(rig, rig.pipelined(2, schedule));
     std::map<int64_t, Ends> sent, received;  // by sender
     for (size_t rank = 0; rank < steps.size(); ++rank) {
@@ -126,7 +131,7 @@ TEST_P(PipelineSteps, EachStateIsOnTheRanksThatReadItAndIsThere) {
   const PipelineRig rig(GetParam(), 2, 2);
   const spec::RunSpec spec = rig.pipelined(2, "1f1b");
   const std::vector<TrainingStep> steps = steps_of(rig, spec);
-  const TrainingStep whole = build_training_step(library_with_tied(), rig.spec(), rig.input_of(2), {});
+  const TrainingStep whole = build_training_step(rig.library(), rig.spec(), rig.input_of(2), {});
   int64_t bytes = 0;
   for (size_t rank = 0; rank < 2; ++rank) {
     const State state = initial_state(steps[rank], 7, static_cast<int>(rank));
@@ -171,13 +176,61 @@ TEST(PipelineStep, RoomForWhatComesIsMadeOneSlotBeforeItIsRead) {
 }
 
 TEST(PipelineStep, FewerMicroBatchesWaitWithOneForwardOneBackwardThanWithGpipe) {
-  const PipelineRig rig(model("resnet18"), 2, 8);
+  const PipelineRig rig(model("resnet18"), 32, 8);
   const std::vector<TrainingStep> gpipe = steps_of(rig, rig.pipelined(2, "gpipe"));
   const std::vector<TrainingStep> alternate = steps_of(rig, rig.pipelined(2, "1f1b"));
   for (size_t rank = 0; rank < 2; ++rank) {
     const int64_t all = compiled(gpipe[rank].graph).plan.arena_bytes;
-    EXPECT_LT(compiled(alternate[rank].graph).plan.arena_bytes, all / 2) << rank;
+    EXPECT_LT(compiled(alternate[rank].graph).plan.arena_bytes, 0.6 * static_cast<double>(all)) << rank;
   }
+}
+
+/// Lets every rank go through its planned messages as far as it can, where what is sent arrives once there is room for
+/// it. Empty where all come to their end, else where they stand.
+std::string where_ranks_wait(const std::vector<TrainingStep>& steps) {
+  struct Halves {
+    bool sent = false, expected = false;
+  };
+  std::map<std::pair<int64_t, int64_t>, Halves> messages;  // by receiver and tag
+  std::vector<CompiledStep> plans;
+  std::vector<size_t> at(steps.size(), 0);
+  for (const TrainingStep& step : steps) plans.push_back(compiled(step.graph));
+  const auto passes = [&](size_t rank, const Node& node) {
+    const std::string& op = node.op->name;
+    const bool sends = op == kSendStart || op == kSendWait;
+    const int64_t peer = node.attributes.integer("peer"), tag = node.attributes.integer("tag");
+    Halves& halves = messages[{sends ? peer : static_cast<int64_t>(rank), tag}];
+    if (op == kSendStart) halves.sent = true;
+    if (op == kReceiveStart || op == kReceive) halves.expected = true;
+    return op == kSendWait ? halves.expected : op == kReceiveWait || op == kReceive ? halves.sent : true;
+  };
+  for (bool moves = true; moves;) {
+    moves = false;
+    for (size_t rank = 0; rank < plans.size(); ++rank)
+      while (at[rank] < plans[rank].plan.steps.size()) {
+        const Node& node = plans[rank].graph.node(plans[rank].plan.steps[at[rank]].node);
+        if (is_message(node) && !passes(rank, node)) break;
+        ++at[rank];
+        moves = true;
+      }
+  }
+  std::string stands;
+  for (size_t rank = 0; rank < plans.size(); ++rank)
+    if (at[rank] < plans[rank].plan.steps.size())
+      stands += fmt::format("rank {} at {} of {}; ", rank,
+                            plans[rank].graph.node_name(plans[rank].plan.steps[at[rank]].node),
+                            plans[rank].plan.steps.size());
+  return stands;
+}
+
+TEST_P(PipelineSteps, NoPlanLetsRanksWaitForEachOther) {
+  PipelineRig rig(GetParam(), 2, 4);
+  rig.change = [](spec::RunSpec& spec) { spec.clip.norm = 1; };
+  for (const std::string& schedule : passes::pipeline_schedules())
+    for (const int ranks : {2, 4}) {
+      if (ranks == 4 && schedule == "interleaved") continue;  // of small models
+      EXPECT_EQ(where_ranks_wait(steps_of(rig, rig.pipelined(ranks, schedule))), "") << schedule << " " << ranks;
+    }
 }
 
 TEST(PipelineStep, PassesKeepTheOrderOfMessages) {
@@ -232,9 +285,10 @@ TEST(PipelineStep, WhatCannotBeIsRefusedWithTheNextStep) {
   EXPECT_NE(message.find("200 stages want"), std::string::npos) << message;
   EXPECT_NE(message.find("mesh.pipeline"), std::string::npos) << message;
   spec = rig.pipelined(2, "1f1b");
-  EXPECT_EQ(test::error_of([&] { require_mesh(spec, 3); }, ErrorKind::usage),
-            "mesh.pipeline = 2 with mesh.data = 1, and 3 ranks take part; start 2 ranks (`weft launch -n 2 -- ...`), or "
-            "set mesh.pipeline=1");
+  EXPECT_EQ(
+      test::error_of([&] { require_mesh(spec, 3); }, ErrorKind::usage),
+      "mesh.pipeline = 2 with mesh.data = 1, and 3 ranks take part; start 2 ranks (`weft launch -n 2 -- ...`), or "
+      "set mesh.pipeline=1");
 }
 
 TEST(PipelineStep, WhatAPipelineCannotBeCombinedWithIsRefused) {

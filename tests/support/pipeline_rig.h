@@ -10,6 +10,7 @@
 
 #include "weft/base/rng.h"
 #include "weft/comm/local/local_group.h"
+#include "weft/comm/on_all_ranks.h"
 #include "weft/cpu/cpu_backend.h"
 #include "weft/library/library.h"
 #include "weft/models/builder.h"
@@ -24,8 +25,8 @@ namespace weft {
 
 /// Tokens are looked up in the weight that the last layer multiplies with, and the first layer's result is added to the
 /// last one's: what stages far from each other share.
-inline models::Model build_tied(const OpRegistry& registry, const models::ModelInput& input, const models::ModelOptions&,
-                                models::Mode mode) {
+inline models::Model build_tied(const OpRegistry& registry, const models::ModelInput& input,
+                                const models::ModelOptions&, models::Mode mode) {
   models::ModelBuilder m(registry, "tied", input, mode);
   Graph& graph = m.graph();
   const int64_t rows = input.batch * input.shape[0], width = 24;
@@ -53,7 +54,7 @@ struct PipelineModel {
   models::ModelOptions options = {};
   std::string optimizer = "sgd";
   bool has_statistics = false;
-  int64_t source = 0;       // see models::ModelInput
+  int64_t source = 0;  // see models::ModelInput
   bool has_ignored = false;
 };
 
@@ -105,6 +106,9 @@ class PipelineRig {
     return results;
   }
 
+  /// Graphs refer to it.
+  const Library& library() const { return library_; }
+
   models::ModelInput input_of(int64_t batch) const {
     return {.batch = batch,
             .shape = model_.input,
@@ -118,7 +122,7 @@ class PipelineRig {
     const int count = comm::number_of(ranks), data = step::data_ranks_of(spec, count);
     const int data_rank = step::data_rank_of(spec, comm::rank_of(ranks), count);
     const bool is_pipeline = step::is_pipelined(spec);
-    const Library library = library_with_tied();
+    const Library& library = library_;
     const program::RankRuntime runtime(ranks, 1, {}, false, step::mesh_of(spec, count));
     const CpuBackend backend(1, runtime.kernels(library.kernels));
     const int64_t own = spec.batch / data;
@@ -189,13 +193,15 @@ class PipelineRig {
           if (type.dtype == DType::f32)
             tensor.data_as<float>()[to] = random.uniform();
           else
-            tensor.data_as<int32_t>()[to] = model_.has_ignored && name == "labels" && random.below(4) == 0
-                                                ? -100
-                                                : static_cast<int32_t>(random.below(static_cast<uint64_t>(model_.classes)));
+            tensor.data_as<int32_t>()[to] =
+                model_.has_ignored && name == "labels" && random.below(4) == 0
+                    ? -100
+                    : static_cast<int32_t>(random.below(static_cast<uint64_t>(model_.classes)));
       }
     return tensor;
   }
 
+  const Library library_ = library_with_tied();
   const PipelineModel model_;
   const int64_t rows_, micro_batches_;
 };

@@ -3,18 +3,10 @@
 
 #include <vector>
 
+#include "weft/graph/gradient_origins.h"
 #include "weft/graph/graph.h"
 
 namespace weft {
-
-/// Where the nodes come from that add_gradients() has added.
-struct GradientOrigins {
-  size_t forward_nodes = 0;      // that were there before
-  std::vector<NodeId> made_for;  // per node behind those: of which one's rule it is; of a sum of gradients the node
-                                 // that gives the value, or, of an input's, the one whose rule gave the last term.
-                                 // Invalid where it is of none
-  std::vector<bool> is_sum;      // per node behind those: a sum of gradients of a value that is read several times
-};
 
 /// Adds to `graph` the gradient of the scalar f32 value `loss` with respect to each of `targets`, by a reverse walk
 /// over the gradient rules of the ops. The result has one value per target, of the target's shape; where the loss does

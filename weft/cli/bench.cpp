@@ -183,7 +183,8 @@ int print_plan(const Benched& benched, bool json) {
   print_input(benched);
   print_recompute(benched);
   fmt::print("costs of nodes in this plan: {}\n", benched.costs);
-  fmt::print("{}{}{}", benched.pipeline, report::shared_states_text(benched.compiled.graph), report::work_table(benched.work));
+  fmt::print("{}{}{}", benched.pipeline, report::shared_states_text(benched.compiled.graph),
+             report::work_table(benched.work));
   return 0;
 }
 

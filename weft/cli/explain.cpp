@@ -115,8 +115,8 @@ std::string headline(const report::Explained& explained, const ExplainOptions& o
   const double rate = static_cast<double>(samples * info.items_per_sample()) / explained.step_seconds;
   return fmt::format("{}: {} {}batch {}, {}, {}{} threads: {} per step, {:.0f} {}/s ({} steps measured now, medians)\n",
                      options.run, spec.model.name, spec.accumulate > 1 ? fmt::format("{} times ", spec.accumulate) : "",
-                     batch, spec.precision, ranks > 1 ? fmt::format("{} ranks of ", ranks) : "",
-                     spec.threads, human_duration(explained.step_seconds), rate, info.item(), options.steps);
+                     batch, spec.precision, ranks > 1 ? fmt::format("{} ranks of ", ranks) : "", spec.threads,
+                     human_duration(explained.step_seconds), rate, info.item(), options.steps);
 }
 
 void print_step(const report::Explained& explained, const ExplainOptions& options, const spec::RunSpec& spec,

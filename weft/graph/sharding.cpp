@@ -1,6 +1,6 @@
 #include "weft/graph/sharding.h"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cctype>
@@ -72,12 +72,6 @@ std::optional<Sharding> read_sharding(std::string_view text) {
         if (part != "-" && !sharding.split.back()) return std::nullopt;
       }
       if (static_cast<int>(sharding.split.size()) != whole->rank()) return std::nullopt;
-    } else if (kind == "on") {
-      for (const std::string_view part : parts_between_commas(inside)) {
-        const std::optional<int> rank = parse_number<int>(std::string(part));
-        if (!rank || *rank < 0 || (!sharding.on.empty() && *rank <= sharding.on.back())) return std::nullopt;
-        sharding.on.push_back(*rank);
-      }
     } else {
       const std::optional<MeshAxis> axis = parse_axis(inside);
       if (!axis || (kind != "flat" && kind != "partial")) return std::nullopt;
@@ -145,10 +139,6 @@ Mesh parse_mesh(std::string_view text) {
   return Mesh(std::move(axes));
 }
 
-bool is_held(const Sharding& sharding, int64_t rank) {
-  return sharding.on.empty() || std::find(sharding.on.begin(), sharding.on.end(), rank) != sharding.on.end();
-}
-
 bool Sharding::is_replicated() const {
   return !flat && !partial &&
          std::none_of(split.begin(), split.end(), [](const auto& axis) { return axis.has_value(); });
@@ -185,7 +175,6 @@ std::string to_string(const Sharding& sharding) {
     add(fmt::format("split({})", axes));
   }
   if (sharding.partial) add(fmt::format("partial({})", to_string(*sharding.partial)));
-  if (!sharding.on.empty()) add(fmt::format("on({})", fmt::join(sharding.on, ",")));
   return fmt::format("{} of {}", text.empty() ? "replicated" : text, to_string(sharding.whole));
 }
 

@@ -51,14 +51,10 @@ struct Sharding {
   std::optional<MeshAxis> flat = {};                // splits the elements, in row-major order
   std::vector<std::optional<MeshAxis>> split = {};  // one per dimension, or empty: that splits it
   std::optional<MeshAxis> partial = {};             // over which each rank has a term of the sum
-  std::vector<int> on = {};                         // the ranks that have it, in rising order; empty: all
 
   bool is_replicated() const;
   friend bool operator==(const Sharding&, const Sharding&) = default;
 };
-
-/// Whether this rank has the tensor, or a part of it.
-bool is_held(const Sharding& sharding, int64_t rank);
 
 /// Elements of each part of a tensor that is split evenly: as many on all ranks, at cache lines, so that the last part
 /// may end with zeros.
@@ -68,8 +64,7 @@ int64_t flat_part_elements(int64_t elements, int64_t ranks);
 /// into equal parts.
 Shape part_shape(const Sharding& sharding);
 
-/// "flat(data=4) of (64,3,7,7)", "split(-,tensor=2) of (64,128)", "partial(data=2) of (8)", "on(0,2) of (3)",
-/// "replicated of (3)"
+/// "flat(data=4) of (64,3,7,7)", "split(-,tensor=2) of (64,128)", "partial(data=2) of (8)", "replicated of (3)"
 std::string to_string(const Sharding& sharding);
 /// Reverses to_string; Error(data) with the text.
 Sharding parse_sharding(std::string_view text);

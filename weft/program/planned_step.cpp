@@ -89,9 +89,9 @@ PlannedOnRanks plan_on_ranks(const Library& library, comm::Communicator* ranks, 
     if (comm::is_first(ranks) && choice.tuning) tuning = choice.tuning(spec.threads);
   });
   PlannedOnRanks planned;
-  planned.runtime = std::make_unique<RankRuntime>(ranks, static_cast<int>(spec.threads),
-                                                  agreed_costs(ranks, spec.cluster), spec.virtual_ranks > 0,
-                                                  step::mesh_of(spec, comm::number_of(ranks)));
+  planned.runtime =
+      std::make_unique<RankRuntime>(ranks, static_cast<int>(spec.threads), agreed_costs(ranks, spec.cluster),
+                                    spec.virtual_ranks > 0, step::mesh_of(spec, comm::number_of(ranks)));
   const CostProfile profile = agreed_profile(ranks, library, spec.cost_profile, static_cast<int>(spec.threads));
   prepare_alike(ranks, "plan of the step", measures(tuning), [&](const std::string& decided) {
     planned.step = std::make_unique<PlannedStep>(library, choice, *planned.runtime, profile,

@@ -117,11 +117,9 @@ std::vector<int64_t> PreparedRun::evaluated_rows(int64_t count) const {
 }
 
 step::TrainingStep PreparedRun::build_training(const spec::StepShape& shape) const {
-  return step::build_training_step(library, spec, model_input(run_data.description, own_part(shape)),
-                                   {.ranks = training_share.shares,
-                                    .rank = share.share,
-                                    .costs = runtime.costs(),
-                                    .nodes = cost_profile.costs});
+  return step::build_training_step(
+      library, spec, model_input(run_data.description, own_part(shape)),
+      {.ranks = training_share.shares, .rank = share.share, .costs = runtime.costs(), .nodes = cost_profile.costs});
 }
 
 int64_t PreparedRun::memory_of_rank() const { return memory_limit_bytes() / comm::ranks_of_host(ranks); }
@@ -164,7 +162,8 @@ int64_t PreparedRun::bytes_beside_arena() const {
   if (step::shares_weights(step))  // evaluations put them together
     for (const models::ParameterSpec& parameter : step.parameters)
       bytes += align_up(byte_size(DType::f32, parameter.shape.elements()));
-  bytes += loader_bytes(training_loader_options(spec, run_data.description, training_share, library), run_data.description);
+  bytes +=
+      loader_bytes(training_loader_options(spec, run_data.description, training_share, library), run_data.description);
   bytes += run_data.training->cache_bytes_to_come();
   for (const data::Dataset* evaluated : run_data.evaluated()) {
     bytes += evaluated->cache_bytes_to_come();

@@ -35,10 +35,10 @@ std::string waits_of(const step::PipelineOutlook& pipeline, const Explained* mea
 
 std::string line_of(program::PlannedStep& step, int rank, const Explained* measured) {
   const step::PipelineOutlook& pipeline = *step.pipeline();
-  return fmt::format("rank {}, {}: states {}, arena {}, activations of up to {} micro-batches; sends {} in a step; {}\n",
-                     rank, stages_of(pipeline), shown_bytes(step.state_bytes()),
-                     shown_bytes(step.compiled().plan.arena_bytes), pipeline.most_waiting,
-                     shown_bytes(pipeline.sent_bytes), waits_of(pipeline, measured));
+  return fmt::format(
+      "rank {}, {}: states {}, arena {}, activations of up to {} micro-batches; sends {} in a step; {}\n", rank,
+      stages_of(pipeline), shown_bytes(step.state_bytes()), shown_bytes(step.compiled().plan.arena_bytes),
+      pipeline.most_waiting, shown_bytes(pipeline.sent_bytes), waits_of(pipeline, measured));
 }
 
 }  // namespace
@@ -49,9 +49,9 @@ std::string pipeline_text(program::PlannedStep& step, comm::Communicator* ranks,
       comm::gather(*ranks, line_of(step, ranks->rank(), measured), "reports of the stages");
   if (!comm::is_first(ranks)) return "";
   const step::PipelineOutlook& pipeline = *step.pipeline();
-  std::string text = fmt::format("pipeline of {} ranks, {}, {} micro-batches: predicted bubble {:.1f} %\n",
-                                 pipeline.ranks, pipeline.schedule, pipeline.micro_batches,
-                                 100 * pipeline.forecast.bubble());
+  std::string text =
+      fmt::format("pipeline of {} ranks, {}, {} micro-batches: predicted bubble {:.1f} %\n", pipeline.ranks,
+                  pipeline.schedule, pipeline.micro_batches, 100 * pipeline.forecast.bubble());
   for (const std::string& line : lines) text += line;
   return text;
 }

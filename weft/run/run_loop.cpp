@@ -152,7 +152,8 @@ void RunLoop::reserve_arena() {
 void RunLoop::open() {
   const spec::DataDescription& description = run_.run_data.description;
   training_data_ = std::make_unique<data::Loader>(
-      *run_.run_data.training, program::training_loader_options(run_.spec, description, run_.training_share, run_.library));
+      *run_.run_data.training,
+      program::training_loader_options(run_.spec, description, run_.training_share, run_.library));
   const auto open_evaluated = [&](const std::unique_ptr<data::Dataset>& dataset) {
     return dataset ? std::make_unique<data::Loader>(
                          *dataset, program::evaluation_loader_options(run_.spec, description, run_.share))

@@ -163,8 +163,9 @@ void check_pipeline(const RunSpec& spec) {
     refuse(fmt::format("compression.method = '{}'", spec.compression.method),
            "what stages send each other is not compressed");
   if (accumulates(spec))
-    refuse("accumulate", "the micro-batches of pipeline.micro_batches are accumulated; give a larger batch and more "
-                         "of them");
+    refuse("accumulate",
+           "the micro-batches of pipeline.micro_batches are accumulated; give a larger batch and more "
+           "of them");
   if (stages_of(spec).size() > 1)
     refuse("batches or images that change in size during the run", "the layers of a rank would change with them");
 }

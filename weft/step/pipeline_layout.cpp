@@ -105,7 +105,8 @@ class LayoutBuilder {
         if (from == PipelineLayout::kNobody || from == rank) continue;
         if (!layout_.message_to.emplace(std::pair(input.index, rank), layout_.messages.size()).second) continue;
         const auto count = static_cast<size_t>(layout_.micro_batches);
-        layout_.messages.push_back({input, from, rank, std::vector<size_t>(count), std::vector<size_t>(count, kUnread)});
+        layout_.messages.push_back(
+            {input, from, rank, std::vector<size_t>(count), std::vector<size_t>(count, kUnread)});
       }
     }
   }
@@ -160,7 +161,10 @@ std::vector<NodeId> PipelineLayout::nodes_of(int rank, const PipelineSlot& slot)
 
 PipelineLayout lay_out_pipeline(const MicroBatch& micro, const std::string& schedule, int ranks, int micro_batches,
                                 int chunks, const CostModel& costs, int threads) {
-  PipelineLayout layout{.ranks = ranks, .chunks = chunks, .micro_batches = micro_batches};
+  PipelineLayout layout;
+  layout.ranks = ranks;
+  layout.chunks = chunks;
+  layout.micro_batches = micro_batches;
   layout.schedule = passes::make_pipeline_schedule(schedule, ranks, micro_batches, chunks);
   std::vector<ValueId> gradients;
   for (const TrainedParameter& parameter : micro.trained) gradients.push_back(parameter.gradient);

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "weft/autodiff/autodiff.h"
+#include "weft/graph/gradient_origins.h"
 #include "weft/graph/graph.h"
 #include "weft/passes/ranks/pipeline_schedule.h"
 #include "weft/passes/ranks/pipeline_stages.h"
@@ -26,7 +26,7 @@ struct MicroBatch {
 /// A value of one micro-batch that another rank reads.
 struct PipelineMessage {
   ValueId value;
-  int from = 0, to = 0;               // ranks of the pipeline
+  int from = 0, to = 0;                  // ranks of the pipeline
   std::vector<size_t> sent, first_read;  // per micro-batch: in which slots of these ranks
 };
 

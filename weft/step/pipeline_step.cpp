@@ -227,15 +227,18 @@ class PipelineStep {
       const Node& node = update_.node(id);
       std::vector<ValueId> inputs;
       for (const ValueId input : node.inputs) inputs.push_back(value_of(input));
-      const auto results =
-          rank_.graph().add_node(node.op->name, inputs, node.attributes, update_.node_name(id));
+      const auto results = rank_.graph().add_node(node.op->name, inputs, node.attributes, update_.node_name(id));
       for (size_t output = 0; output < results.size(); ++output) {
         made[static_cast<size_t>(node.outputs[output].index)] = results[output];
         send(node.outputs[output]);
       }
     }
-    for (const StateUpdate& update : update_.updates())
-      if (has_input(update_.find_input(update.state)->value)) successors_[update.state] = value_of(update.value);
+    for (const StateUpdate& update : update_.updates()) {
+      const ValueId state = update_.find_input(update.state)->value;
+      if (!has_input(state)) continue;
+      value_of(state);
+      successors_[update.state] = value_of(update.value);
+    }
     for (const GraphOutput& output : update_.outputs()) outputs[output.name] = value_of(output.value);
     if (last_answer_ >= 0) outputs[kStop] = rank_.receive(0, last_answer_, {DType::f32, {}, {}}, "stop.answer");
   }
@@ -257,22 +260,21 @@ class PipelineStep {
     if (input.name.starts_with(kGradientInput))
       return gradients_.at(input.name.substr(std::string(kGradientInput).size()));
     const TensorType& type = update_.type(value);
-    return input.kind == InputKind::scalar ? rank_.scalar(input.name, type)
-                                           : rank_.state(input.name, input.kind, type);
+    return input.kind == InputKind::scalar ? rank_.scalar(input.name, type) : rank_.state(input.name, input.kind, type);
   }
 
   /// The graph with its results, and all that goes with it.
   TrainingStep finished(const std::map<std::string, ValueId>& outputs, std::vector<models::ParameterSpec> parameters) {
     Graph& graph = rank_.graph();
-    graph.set_name(fmt::format("{} training, rank {} of {} of the pipeline", spec_.model.name, place_.rank,
-                               layout_.ranks));
+    graph.set_name(
+        fmt::format("{} training, rank {} of {} of the pipeline", spec_.model.name, place_.rank, layout_.ranks));
     for (const auto& [name, value] : outputs) graph.add_output(name, value);
     for (const SlotSpec& sum : rank_.sums()) successors_[sum.name] = sum_after(sum.name);
     for (const auto& [name, value] : rank_.changed_states()) successors_.emplace(name, value);
     for (const auto& [name, value] : successors_) graph.add_update(name, value);
-    TrainingStep step{place_.others == 1                    ? std::move(graph)
+    TrainingStep step{place_.others == 1                   ? std::move(graph)
                       : spec_.batch_norm == "synchronised" ? synchronise_batch_norm(graph, place_.others)
-                                                            : average_statistics(graph),
+                                                           : average_statistics(graph),
                       std::move(parameters), std::move(slots_)};
     for (size_t index = 0; index < micro_.trained.size(); ++index) {
       const std::string name = slot_name(kMicroSumSlot, micro_.trained[index].name);
@@ -299,8 +301,10 @@ class PipelineStep {
     fail(ErrorKind::internal, "a sum of no gradient");
   }
 
-  Sharding held_by(const Shape& shape, const std::vector<int>& ranks) const {
-    Sharding sharding{.whole = shape};
+  StateSharding held_by(const Shape& shape, const std::vector<int>& ranks) const {
+    Sharding whole;
+    whole.whole = shape;
+    StateSharding sharding(std::move(whole));
     for (const int rank : ranks)
       for (int other = 0; other < place_.others; ++other) sharding.on.push_back(rank * place_.others + other);
     return sharding;
@@ -316,7 +320,8 @@ class PipelineStep {
                             .cut = fmt::format("{:016x}", hash_name(description_of_cut()))};
     const auto own = static_cast<size_t>(place_.rank);
     for (const PipelineMessage& message : layout_.messages)
-      if (message.from == place_.rank) outlook.sent_bytes += layout_.micro_batches * micro_.graph.type(message.value).bytes();
+      if (message.from == place_.rank)
+        outlook.sent_bytes += layout_.micro_batches * micro_.graph.type(message.value).bytes();
     outlook.most_waiting = layout_.forecast.most_waiting[own];
     return outlook;
   }

@@ -63,16 +63,19 @@ class Placer {
       if (ranks[rank]) wanted_[at(value)][rank] = true;
   }
 
-  /// Where all operands are, or else where the largest is.
+  /// Where its largest operands are: smaller ones are brought there, so that all who hold a weight update it alike.
   Ranks can_run_on(const Node& node) const {
+    int64_t largest = 0;
+    for (const ValueId input : node.inputs) largest = std::max(largest, graph_.type(input).bytes());
     Ranks where = all_;
-    ValueId largest;
+    ValueId first;
     for (const ValueId input : node.inputs) {
+      if (graph_.type(input).bytes() < largest) continue;
       where = both(where, has_[at(input)]);
-      if (!largest.valid() || graph_.type(input).bytes() > graph_.type(largest).bytes()) largest = input;
+      if (!first.valid()) first = input;
     }
     if (std::find(where.begin(), where.end(), true) != where.end()) return where;
-    return has_[at(largest)];
+    return has_[at(first)];
   }
 
   void add_messages(PlacedUpdate& placed) const {

@@ -3,15 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "weft/base/error.h"
 #include "weft/graph/collective.h"
 #include "weft/ops/ops.h"
+#include "weft/ops/ranks/collective.h"
 #include "weft/step/micro_batches.h"
 
 namespace weft::step {
 
 namespace {
+
+constexpr double kInTheEnd = std::numeric_limits<double>::infinity();
 
 size_t index_of(ValueId id) { return static_cast<size_t>(id.index); }
 
@@ -223,14 +227,12 @@ ValueId RankGraph::sum_made_here(ValueId value, bool mean) {
   return mean ? ops::multiply_scalar(graph_, sum, 1.0 / layout_.micro_batches, name + ".mean") : sum;
 }
 
-int64_t RankGraph::free_number() const {
-  return static_cast<int64_t>(layout_.messages.size()) * layout_.micro_batches;
-}
+int64_t RankGraph::free_number() const { return static_cast<int64_t>(layout_.messages.size()) * layout_.micro_batches; }
 
 void RankGraph::send(ValueId value, int to, int64_t number) {
   const std::string& name = graph_.value(value).name;
   const Attributes attributes = message(to, number, name);
-  sent_.push_back({graph_.add(kSendStart, {value}, attributes, name + ".leaves"), attributes, 0});
+  sent_.push_back({graph_.add(kSendStart, {value}, attributes, name + ".leaves"), attributes, kInTheEnd});
 }
 
 ValueId RankGraph::receive(int from, int64_t number, const TensorType& type, const std::string& name) {

@@ -77,15 +77,15 @@ class RankGraph {
   const PipelineLayout& layout_;
   const PipelinePlace place_;
   Graph graph_;
-  std::vector<std::vector<ValueId>> made_;                // per micro-batch and value
-  std::vector<std::vector<ValueId>> expected_;            // per micro-batch and message: what is under way
-  std::map<int32_t, const GraphInput*> inputs_;           // of the micro-batch's graph, by value
-  std::map<int32_t, std::string> updates_;                // states by their successor
-  std::map<int32_t, std::vector<size_t>> terms_;          // trained parameters by a term of their gradient
+  std::vector<std::vector<ValueId>> made_;        // per micro-batch and value
+  std::vector<std::vector<ValueId>> expected_;    // per micro-batch and message: what is under way
+  std::map<int32_t, const GraphInput*> inputs_;   // of the micro-batch's graph, by value
+  std::map<int32_t, std::string> updates_;        // states by their successor
+  std::map<int32_t, std::vector<size_t>> terms_;  // trained parameters by a term of their gradient
   std::map<std::string, ValueId> states_, changed_, output_sums_;
-  std::vector<ValueId> gradients_;                        // per trained parameter
+  std::vector<ValueId> gradients_;  // per trained parameter
   std::vector<SlotSpec> sums_;
-  ValueId begins_, adds_, share_;                         // constants of sums
+  ValueId begins_, adds_, share_;  // constants of sums
   std::vector<Sent> sent_;
   size_t now_ = 0;  // the slot at hand
 };

@@ -44,7 +44,8 @@ bool may_be_shared(const models::ParameterSpec& parameter) {
 Sharding sharding_of(const Shape& whole, int ranks) { return {.whole = whole, .flat = MeshAxis{kDataAxis, ranks}}; }
 
 passes::PartitionOptions options_of(const TrainingStep& step, const spec::RunSpec& spec, int ranks) {
-  passes::PartitionOptions options{.axis = {kDataAxis, ranks}, .states = step.shardings};
+  passes::PartitionOptions options{.axis = {kDataAxis, ranks},
+                                   .states = {step.shardings.begin(), step.shardings.end()}};
   options.of_each_rank = {"seed", kStop, kShardIndex};
   for (const SlotSpec& slot : step.slots)
     if (is_own_sum(slot.name, spec)) options.of_each_rank.insert(slot.name);

@@ -172,11 +172,11 @@ TrainingStep build_pipeline(const Library& library, const spec::RunSpec& spec, m
 }
 
 /// Of ranks that keep all states.
-TrainingStep build_whole_step(const Library& library, const spec::RunSpec& spec, const models::ModelInput& input,
+TrainingStep build_whole_step(const Library& library, const spec::RunSpec& spec, models::ModelInput input,
                               const TrainingStepOptions& options) {
+  input.batch = rows_of_micro_batch(spec, input.batch);
   const bool mixed = spec::mixes(spec.augment) && input.target == DType::i32;
   models::ModelInput batch = input;
-  batch.batch = rows_of_micro_batch(spec, input.batch);
   if (mixed) batch.target = DType::f32;
   if (!spec.optimizer.freeze.empty())
     batch.is_frozen = [&](const std::string& name) { return is_frozen(spec.optimizer, name); };

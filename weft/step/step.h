@@ -18,11 +18,9 @@
 #include "weft/spec/run_spec.h"
 #include "weft/step/optimizers/optimizer.h"
 #include "weft/step/pipeline_outlook.h"
+#include "weft/step/states/state_sharding.h"
 
 namespace weft::step {
-
-/// Of states of which each rank keeps a part, by name.
-using Shardings = std::map<std::string, Sharding>;
 
 struct TrainingStep {
   Graph graph;  // forward, backward, update; where one process accumulates batches, forward, backward and the sum

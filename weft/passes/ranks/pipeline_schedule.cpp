@@ -100,15 +100,19 @@ class Done {
 class ListScheduler {
  public:
   ListScheduler(int ranks, int micro_batches, int chunks, bool splits)
-      : ranks_(ranks), micro_batches_(micro_batches), chunks_(chunks), splits_(splits),
-        done_(ranks, chunks, micro_batches, 0), state_(static_cast<size_t>(ranks)), schedule_(state_.size()) {
+      : ranks_(ranks),
+        micro_batches_(micro_batches),
+        chunks_(chunks),
+        splits_(splits),
+        done_(ranks, chunks, micro_batches, 0),
+        state_(static_cast<size_t>(ranks)),
+        schedule_(state_.size()) {
     // Groups of as many micro-batches as there are ranks pass through all chunks together.
     for (int first = 0; first < micro_batches; first += ranks)
       for (int chunk = 0; chunk < chunks; ++chunk)
         for (int m = first; m < std::min(first + ranks, micro_batches); ++m) {
           forward_.push_back({PipelineWork::forward, m, chunk});
-          backward_.push_back({splits ? PipelineWork::backward_inputs : PipelineWork::backward, m,
-                               chunks - 1 - chunk});
+          backward_.push_back({splits ? PipelineWork::backward_inputs : PipelineWork::backward, m, chunks - 1 - chunk});
         }
   }
 
@@ -153,8 +157,8 @@ class ListScheduler {
     double backward = kNever, forward = kNever;
     if (now.backward < backward_.size()) backward = done_.ready(rank, backward_[now.backward]);
     const size_t ahead = now.forward - now.backward, unweighted = now.forward - now.weights;
-    const bool may_go = ahead < most_ahead(rank) + now.more &&
-                        (!splits_ || unweighted < static_cast<size_t>(ranks_) + now.more);
+    const bool may_go =
+        ahead < most_ahead(rank) + now.more && (!splits_ || unweighted < static_cast<size_t>(ranks_) + now.more);
     if (now.forward < forward_.size() && may_go) forward = done_.ready(rank, forward_[now.forward]);
     const bool has_weights = splits_ && now.weights < now.backward;
     const auto of = [&](const PipelineSlot& chosen, double ready) {

@@ -1,6 +1,7 @@
 // Schedules of a pipeline as plain data: what each rank does, one piece of work after the other. The model is cut into
 // ranks * chunks stages; stage s lies on rank s % ranks, as its chunk s / ranks. Each micro-batch goes forward through
-// all stages, and backward through them in reverse. Both the step (step/rank_graph.h) and the forecast below read the data.
+// all stages, and backward through them in reverse. Both the step (step/rank_graph.h) and the forecast below read the
+// data.
 //   gpipe: all forward, then all backward (Huang et al. 2019, "GPipe")
 //   1f1b: a rank begins with as many micro-batches forward as there are ranks behind it, itself included, then goes one
 //     backward, one forward (Narayanan et al. 2019, "PipeDream"; 2021, "Efficient large-scale language model training")
@@ -45,10 +46,10 @@ struct PipelineTimes {
 
 /// What the schedule makes of these times, where nothing else is waited for.
 struct PipelineForecast {
-  double seconds = 0;                     // from the first forward to the last backward
-  std::vector<double> idle;               // per rank: seconds without work
-  std::vector<int> most_waiting;          // per rank: the most micro-batches of a chunk, summed over its chunks, that
-                                          // are forward and not all backward
+  double seconds = 0;             // from the first forward to the last backward
+  std::vector<double> idle;       // per rank: seconds without work
+  std::vector<int> most_waiting;  // per rank: the most micro-batches of a chunk, summed over its chunks, that
+                                  // are forward and not all backward
   std::vector<std::vector<double>> begins, ends;  // per rank and slot
   /// Idle seconds of all ranks over their seconds in all.
   double bubble() const;

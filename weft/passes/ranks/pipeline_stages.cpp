@@ -169,9 +169,10 @@ class Cutter {
       times->assign(count, 0);
     for (size_t index = 0; index < graph_.nodes().size(); ++index) {
       if (staged_.stage[index] == kNoStage) continue;
-      std::vector<double>& times = staged_.work[index] == PipelineWork::forward           ? staged_.times.forward
-                                   : staged_.work[index] == PipelineWork::backward_inputs ? staged_.times.backward_inputs
-                                                                                           : staged_.times.backward_weights;
+      std::vector<double>& times = staged_.work[index] == PipelineWork::forward ? staged_.times.forward
+                                   : staged_.work[index] == PipelineWork::backward_inputs
+                                       ? staged_.times.backward_inputs
+                                       : staged_.times.backward_weights;
       times[static_cast<size_t>(staged_.stage[index])] += seconds_[index];
     }
   }

@@ -10,8 +10,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "weft/autodiff/autodiff.h"
 #include "weft/device/cost_model.h"
+#include "weft/graph/gradient_origins.h"
 #include "weft/graph/graph.h"
 #include "weft/passes/ranks/pipeline_schedule.h"
 

@@ -20,7 +20,7 @@ bool replaces_state(const OpDef& op, int output);
 
 /// For each node: is it an update, or does it depend on the successor of a state? Sums over several runs are not:
 /// nobody else reads the state that they replace, and what they add is to be gone early. Nor are updates with other
-/// results. A message behind a late message is late too, whatever it carries.
+/// results.
 std::vector<bool> find_late_nodes(const Graph& graph);
 
 /// Adds a node of the same op and name as `node` of the source, with the same layouts, but with other operands (values

@@ -136,14 +136,14 @@ step::EpochMetrics epoch_from(const json& j) {
 
 json to_json(const PartsRecord& parts) {
   json shardings = json::object();
-  for (const auto& [name, sharding] : parts.shardings) shardings[name] = to_string(sharding);
+  for (const auto& [name, sharding] : parts.shardings) shardings[name] = step::to_string(sharding);
   return {{"ranks", parts.ranks}, {"shardings", shardings}};
 }
 
 PartsRecord parts_from(const json& j, const std::string& name) {
   PartsRecord parts{.ranks = whole_number(j.at("ranks")), .shardings = {}};
   for (const auto& [tensor, text] : j.at("shardings").items()) {
-    const Sharding sharding = parse_sharding(text.get<std::string>());
+    const step::StateSharding sharding = step::parse_state_sharding(text.get<std::string>());
     const bool is_split = sharding.flat && sharding.flat->size == parts.ranks && sharding.on.empty();
     const bool is_elsewhere = !sharding.flat && !sharding.on.empty() && sharding.on.back() < parts.ranks;
     if ((!is_split && !is_elsewhere) || sharding.partial || !sharding.split.empty())

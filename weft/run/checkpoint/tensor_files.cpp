@@ -104,9 +104,8 @@ std::map<std::string, TensorPlace> places_of(const std::map<TensorFile, std::vec
   return places;
 }
 
-std::map<std::string, Sharding> shardings_in_files(const State& state,
-                                                   const std::map<std::string, Sharding>& shardings) {
-  std::map<std::string, Sharding> in_files;
+step::Shardings shardings_in_files(const State& state, const step::Shardings& shardings) {
+  step::Shardings in_files;
   std::set<std::string> states = names_of(state);
   for (const auto& [name, sharding] : shardings) states.insert(name);  // also those that other ranks hold
   for (const TensorFile file : {TensorFile::model, TensorFile::optimizer})
@@ -116,14 +115,14 @@ std::map<std::string, Sharding> shardings_in_files(const State& state,
   return in_files;
 }
 
-bool has_parts(TensorFile file, const std::map<std::string, Sharding>& in_parts) {
+bool has_parts(TensorFile file, const step::Shardings& in_parts) {
   for (const auto& [name, sharding] : in_parts)
     if (file_of(name) == file) return true;
   return false;
 }
 
 FileRecord write_tensors(const fs::path& path, const State& state, TensorFile file, int64_t step,
-                         const std::map<std::string, Sharding>& in_parts, bool part, int rank) {
+                         const step::Shardings& in_parts, bool part, int rank) {
   std::map<std::string, std::string> sources = entries_of(names_of(state), file);
   std::erase_if(sources, [&](const auto& entry) {
     const auto found = in_parts.find(entry.first);

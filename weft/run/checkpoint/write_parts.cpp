@@ -24,16 +24,16 @@ constexpr std::string_view kParts = "parts of the checkpoint";
 void require_seen(const fs::path& directory) {
   std::error_code code;
   if (fs::is_directory(directory, code)) return;
-  fail(
-      ErrorKind::io,
-      "there is no '{}' here: with shard.zero or mesh.pipeline all ranks write into the run directory; put it on a file "
-      "system that all hosts share, with --run",
-      directory.parent_path().string());
+  fail(ErrorKind::io,
+       "there is no '{}' here: with shard.zero or mesh.pipeline all ranks write into the run directory; put it on a "
+       "file "
+       "system that all hosts share, with --run",
+       directory.parent_path().string());
 }
 
 /// This rank's part of each file that has any. What it wrote, as JSON.
 std::string write_own(const fs::path& directory, const State& state, int64_t step, const comm::Communicator& ranks,
-                      const std::map<std::string, Sharding>& in_parts) {
+                      const step::Shardings& in_parts) {
   json records = json::object();
   for (const TensorFile file : {TensorFile::model, TensorFile::optimizer}) {
     if (!has_parts(file, in_parts)) continue;
@@ -47,7 +47,7 @@ std::string write_own(const fs::path& directory, const State& state, int64_t ste
 }  // namespace
 
 void write_in_parts(comm::Communicator& ranks, CheckpointStore* store, const State& state, Manifest manifest,
-                    const std::map<std::string, Sharding>& shardings) {
+                    const step::Shardings& shardings) {
   std::optional<UnfinishedDirectory> unfinished;
   manifest.files.clear();
   manifest.parts = {.ranks = ranks.size(), .shardings = shardings_in_files(state, shardings)};
