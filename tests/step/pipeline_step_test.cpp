@@ -21,7 +21,7 @@ const std::vector<PipelineModel> kModels = {
     {"transformer_lm", {12}, 23, {{"layers", "4"}, {"heads", "2"}, {"width", "32"}, {"dropout", "0.1"}}, "adamw"},
     {"vit_tiny", {3, 16, 16}, 10, {{"layers", "4"}, {"width", "48"}}, "adamw"},
     {"resnet18", {3, 16, 16}, 10, {}, "sgd", /*has_statistics=*/true},
-    {"alexnet", {3, 64, 64}, 10, {}, "sgd"},
+    {"alexnet", {3, 64, 64}, 10, {{"dropout", "0.5"}}, "sgd"},
     {"tied", {12}, 23, {}, "adamw"},
     {"seq2seq_attention",
      {14},
@@ -60,9 +60,13 @@ TEST_P(PipelineSteps, TwoByTwoRanks) {
   const bool has_statistics = GetParam().has_statistics;
   rig.change = [has_statistics](spec::RunSpec& spec) {
     if (has_statistics) spec.batch_norm = "synchronised";
-    spec.model.options.erase("dropout");  // which each rank along data draws for itself
+    if (spec.model.options.contains("dropout")) spec.model.options["dropout"] = "0";  // each rank along data has its own
   };
-  expect_same_steps(rig.alone(3), rig.on_ranks(rig.pipelined(2, "1f1b", 2), 3), 1e-5, 2e-3);
+  // Of batch norm over few numbers two ranks round otherwise than one, in ways that later steps make large.
+  spec::RunSpec data_parallel = rig.spec();
+  data_parallel.mesh.data = 2;
+  const StepsResult wanted = has_statistics ? rig.on_ranks(data_parallel, 3)[0] : rig.alone(3);
+  expect_same_steps(wanted, rig.on_ranks(rig.pipelined(2, "1f1b", 2), 3), 1e-5, 2e-3);
 }
 
 TEST(PipelineStep, OneMicroBatchAndAnOddNumberOfThem) {

@@ -132,7 +132,7 @@ class PipelineRig {
                              runtime.training_options(spec, backend, rated_costs()), runtime.make_arena(backend));
     program.add_phases_of(step);
     State state = step::initial_state(step, 7, comm::rank_of(ranks));
-    const spec::Course course(1 << 20, 1 << 20);
+    const spec::Course course(spec, 1 << 16);
     step::StepScalars scalars(spec, course, data_rank);
     program::Driver driver(program, state);
     driver.select(own);
