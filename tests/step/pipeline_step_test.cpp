@@ -60,7 +60,8 @@ TEST_P(PipelineSteps, TwoByTwoRanks) {
   const bool has_statistics = GetParam().has_statistics;
   rig.change = [has_statistics](spec::RunSpec& spec) {
     if (has_statistics) spec.batch_norm = "synchronised";
-    if (spec.model.options.contains("dropout")) spec.model.options["dropout"] = "0";  // each rank along data has its own
+    if (spec.model.options.contains("dropout"))
+      spec.model.options["dropout"] = "0";  // each rank along data has its own
   };
   // Of batch norm over few numbers two ranks round otherwise than one, in ways that later steps make large.
   spec::RunSpec data_parallel = rig.spec();
@@ -221,9 +222,9 @@ std::string where_ranks_wait(const std::vector<TrainingStep>& steps) {
   std::string stands;
   for (size_t rank = 0; rank < plans.size(); ++rank)
     if (at[rank] < plans[rank].plan.steps.size())
-      stands += fmt::format("rank {} at {} of {}; ", rank,
-                            plans[rank].graph.node_name(plans[rank].plan.steps[at[rank]].node),
-                            plans[rank].plan.steps.size());
+      stands +=
+          fmt::format("rank {} at {} of {}; ", rank, plans[rank].graph.node_name(plans[rank].plan.steps[at[rank]].node),
+                      plans[rank].plan.steps.size());
   return stands;
 }
 

@@ -95,129 +95,36 @@ class Done {
   std::array<std::vector<double>, 3> times_;
 };
 
-/// Every rank takes, in turn, what its rule prefers of the work that is ready; each piece takes one unit of time. So no
-/// order that comes of it can wait for itself.
-class ListScheduler {
- public:
-  ListScheduler(int ranks, int micro_batches, int chunks, bool splits)
-      : ranks_(ranks),
-        micro_batches_(micro_batches),
-        chunks_(chunks),
-        splits_(splits),
-        done_(ranks, chunks, micro_batches, 0),
-        state_(static_cast<size_t>(ranks)),
-        schedule_(state_.size()) {
-    // Groups of as many micro-batches as there are ranks pass through all chunks together.
-    for (int first = 0; first < micro_batches; first += ranks)
-      for (int chunk = 0; chunk < chunks; ++chunk)
-        for (int m = first; m < std::min(first + ranks, micro_batches); ++m) {
-          forward_.push_back({PipelineWork::forward, m, chunk});
-          backward_.push_back({splits ? PipelineWork::backward_inputs : PipelineWork::backward, m, chunks - 1 - chunk});
-        }
+/// ZB-H1: as 1f1b, but the gradients of weights of a rank lag behind by as many micro-batches as there are ranks before
+/// it. What lags fills the end, where ranks would wait for those behind them.
+Slots zero_bubble(int rank, int ranks, int micro_batches) {
+  Slots slots;
+  const int ahead = std::min(ranks - 1 - rank, micro_batches);
+  int weights = 0;
+  for (int micro_batch = 0; micro_batch < ahead; ++micro_batch)
+    slots.push_back({PipelineWork::forward, micro_batch, 0});
+  for (int micro_batch = 0; micro_batch < micro_batches; ++micro_batch) {
+    if (ahead + micro_batch < micro_batches) slots.push_back({PipelineWork::forward, ahead + micro_batch, 0});
+    slots.push_back({PipelineWork::backward_inputs, micro_batch, 0});
+    if (micro_batch >= rank) slots.push_back({PipelineWork::backward_weights, weights++, 0});
   }
+  while (weights < micro_batches) slots.push_back({PipelineWork::backward_weights, weights++, 0});
+  return slots;
+}
 
-  PipelineSchedule run() {
-    while (true) {
-      int next = -1;
-      double begin = kNever;
-      PipelineSlot slot{};
-      for (int rank = 0; rank < ranks_; ++rank) {
-        PipelineSlot wanted{};
-        const double at = choose(rank, wanted);
-        if (at >= begin) continue;
-        next = rank;
-        begin = at;
-        slot = wanted;
-      }
-      if (next >= 0)
-        take(next, slot, begin);
-      else if (!relax())
-        break;
-    }
-    check(done_.is_all(), "a schedule of a pipeline that is not complete");
-    return std::move(schedule_);
-  }
-
- private:
-  struct RankState {
-    size_t forward = 0, backward = 0, weights = 0;  // done, of the lists
-    double free = 0;
-    size_t more = 0;  // micro-batches beyond the rule's that may wait, where nothing else can go on
-  };
-
-  /// How many forward may be ahead of the backward.
-  size_t most_ahead(int rank) const {
-    if (splits_) return static_cast<size_t>(ranks_ - rank);
-    const int behind = (ranks_ - rank - 1) * (chunks_ > 1 ? 2 : 1);
-    return static_cast<size_t>(behind + (chunks_ - 1) * ranks_ + 1);
-  }
-
-  double choose(int rank, PipelineSlot& slot) const {
-    const RankState& now = state_[static_cast<size_t>(rank)];
-    double backward = kNever, forward = kNever;
-    if (now.backward < backward_.size()) backward = done_.ready(rank, backward_[now.backward]);
-    const size_t ahead = now.forward - now.backward, unweighted = now.forward - now.weights;
-    const bool may_go =
-        ahead < most_ahead(rank) + now.more && (!splits_ || unweighted < static_cast<size_t>(ranks_) + now.more);
-    if (now.forward < forward_.size() && may_go) forward = done_.ready(rank, forward_[now.forward]);
-    const bool has_weights = splits_ && now.weights < now.backward;
-    const auto of = [&](const PipelineSlot& chosen, double ready) {
-      slot = chosen;
-      return std::max(ready, now.free);
-    };
-    if (backward <= now.free) return of(backward_[now.backward], backward);
-    if (forward <= now.free) return of(forward_[now.forward], forward);
-    if (has_weights) {
-      PipelineSlot weights = backward_[now.weights];
-      weights.work = PipelineWork::backward_weights;
-      return of(weights, now.free);
-    }
-    if (backward <= forward && backward < kNever) return of(backward_[now.backward], backward);
-    return forward < kNever ? of(forward_[now.forward], forward) : kNever;
-  }
-
-  void take(int rank, const PipelineSlot& slot, double begin) {
-    RankState& now = state_[static_cast<size_t>(rank)];
-    now.free = begin + 1;
-    done_.set(rank, slot, now.free);
-    schedule_[static_cast<size_t>(rank)].push_back(slot);
-    ++(slot.work == PipelineWork::forward            ? now.forward
-       : slot.work == PipelineWork::backward_weights ? now.weights
-                                                     : now.backward);
-  }
-
-  /// Lets one more micro-batch wait on ranks that have forward work left; whether there are any.
-  bool relax() {
-    bool any = false;
-    for (RankState& now : state_) {
-      if (now.forward == forward_.size() || now.more > forward_.size()) continue;
-      ++now.more;
-      any = true;
-    }
-    return any;
-  }
-
-  const int ranks_, micro_batches_, chunks_;
-  const bool splits_;
-  Done done_;
-  Slots forward_, backward_;  // of each rank
-  std::vector<RankState> state_;
-  PipelineSchedule schedule_;
-};
-
-/// As Narayanan et al. do it, where the ranks divide the micro-batches.
+/// As Narayanan et al. do it. Where the ranks do not divide the micro-batches, the last group lacks some.
 Slots interleaved(int rank, int ranks, int micro_batches, int chunks) {
-  const int all = micro_batches * chunks;
-  const auto slot = [&](PipelineWork work, int at) {
+  const int all = (micro_batches + ranks - 1) / ranks * ranks * chunks;
+  Slots slots;
+  const auto add = [&](PipelineWork work, int at) {
     const int chunk = at % (ranks * chunks) / ranks, m = at / (ranks * chunks) * ranks + at % ranks;
-    return PipelineSlot{work, m, work == PipelineWork::forward ? chunk : chunks - 1 - chunk};
+    if (m < micro_batches) slots.push_back({work, m, work == PipelineWork::forward ? chunk : chunks - 1 - chunk});
   };
   const int ahead = std::min(all, (ranks - rank - 1) * 2 + (chunks - 1) * ranks);
-  Slots slots;
-  for (int at = 0; at < ahead; ++at) slots.push_back(slot(PipelineWork::forward, at));
+  for (int at = 0; at < ahead; ++at) add(PipelineWork::forward, at);
   for (int at = 0; at < all; ++at) {
-    if (ahead + at < all) slots.push_back(slot(PipelineWork::forward, ahead + at));
-    slots.push_back(slot(PipelineWork::backward, at));
+    if (ahead + at < all) add(PipelineWork::forward, ahead + at);
+    add(PipelineWork::backward, at);
   }
   return slots;
 }
@@ -251,14 +158,12 @@ PipelineSchedule make_pipeline_schedule(std::string_view name, int ranks, int mi
     fail(ErrorKind::usage, "there is no schedule '{}' of a pipeline{}", name, suggestion(std::string(name), known));
   if (chunks > 1 && name != "interleaved")
     fail(ErrorKind::usage, "the schedule '{}' has one chunk per rank, not {}; choose 'interleaved'", name, chunks);
-  if (name == "zero_bubble") return ListScheduler(ranks, micro_batches, 1, /*splits=*/true).run();
-  if (chunks > 1 && micro_batches % ranks != 0)
-    return ListScheduler(ranks, micro_batches, chunks, /*splits=*/false).run();
   PipelineSchedule schedule;
   for (int rank = 0; rank < ranks; ++rank)
-    schedule.push_back(name == "gpipe" ? gpipe(micro_batches)
-                       : chunks > 1    ? interleaved(rank, ranks, micro_batches, chunks)
-                                       : one_forward_one_backward(rank, ranks, micro_batches));
+    schedule.push_back(name == "gpipe"         ? gpipe(micro_batches)
+                       : name == "zero_bubble" ? zero_bubble(rank, ranks, micro_batches)
+                       : chunks > 1            ? interleaved(rank, ranks, micro_batches, chunks)
+                                               : one_forward_one_backward(rank, ranks, micro_batches));
   return schedule;
 }
 
