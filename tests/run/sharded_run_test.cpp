@@ -205,7 +205,7 @@ TEST_F(ShardedRun, ANumberThatIsNotFiniteInOnePartMakesNoCheckpoint) {
     errors[static_cast<size_t>(ranks.rank())] = test::error_of(
         [&] {
           write_in_parts(ranks, ranks.rank() == 0 ? &store : nullptr, state, manifest,
-                         {{"optimizer/velocity/weight", {.whole = {1024}, .flat = MeshAxis{"data", 2}}}},
+                         {{"optimizer/velocity/weight", Sharding{.whole = {1024}, .flat = MeshAxis{"data", 2}}}},
                          Mesh({{"data", 2}}));
         },
         ErrorKind::numeric);

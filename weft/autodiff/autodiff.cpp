@@ -21,6 +21,13 @@ std::vector<bool> find_dependent(const Graph& graph, const std::vector<ValueId>&
   return dependent;
 }
 
+/// Notes of the nodes since the last call where they come from.
+void note_origin(const Graph& graph, NodeId made_for, bool is_sum, GradientOrigins* origins) {
+  if (origins == nullptr) return;
+  origins->made_for.resize(graph.nodes().size() - origins->forward_nodes, made_for);
+  origins->is_sum.resize(origins->made_for.size(), is_sum);
+}
+
 /// Of an op that is not weft's own, the rule may be wrong.
 void require_gradients(const Graph& graph, NodeId id, const Node& node, const std::vector<ValueId>& gradients) {
   if (gradients.size() != node.inputs.size())
@@ -41,15 +48,18 @@ void require_gradients(const Graph& graph, NodeId id, const Node& node, const st
 
 }  // namespace
 
-std::vector<ValueId> add_gradients(Graph& graph, ValueId loss, const std::vector<ValueId>& targets) {
+std::vector<ValueId> add_gradients(Graph& graph, ValueId loss, const std::vector<ValueId>& targets,
+                                   GradientOrigins* origins) {
   if (graph.type(loss).elements() != 1 || graph.type(loss).dtype != DType::f32)
     fail(ErrorKind::shape, "the loss '{}' must be one f32 number to be differentiated, it is {}; reduce it first",
          graph.value(loss).name, to_string(graph.type(loss)));
   const std::vector<bool> dependent = find_dependent(graph, targets);
   const size_t forward_nodes = graph.nodes().size();
+  if (origins != nullptr) *origins = {.forward_nodes = forward_nodes, .made_for = {}, .is_sum = {}};
   std::vector<ValueId> gradients(graph.values().size());
   gradients[static_cast<size_t>(loss.index)] =
       graph.add("constant", {}, {{"shape", graph.shape(loss).dims()}, {"value", 1.0}}, "loss_gradient");
+  note_origin(graph, {}, false, origins);
 
   for (size_t index = forward_nodes; index-- > 0;) {
     const NodeId id{static_cast<int32_t>(index)};
@@ -70,12 +80,15 @@ std::vector<ValueId> add_gradients(Graph& graph, ValueId loss, const std::vector
     GradContext context{graph, id, node.inputs, node.outputs, output_gradients};
     const std::vector<ValueId> input_gradients = node.op->gradient(context);
     require_gradients(graph, id, node, input_gradients);
+    note_origin(graph, id, false, origins);
     for (size_t input = 0; input < node.inputs.size(); ++input) {
       const size_t target = static_cast<size_t>(node.inputs[input].index);
       if (!input_gradients[input].valid() || !dependent[target]) continue;
       ValueId& sum = gradients[target];
       sum = sum.valid() ? graph.add("add", {sum, input_gradients[input]}, {}, "accumulate_gradient")
                         : input_gradients[input];
+      const NodeId producer = graph.value(node.inputs[input]).producer;
+      note_origin(graph, producer.valid() ? producer : id, true, origins);
     }
   }
 
@@ -87,6 +100,7 @@ std::vector<ValueId> add_gradients(Graph& graph, ValueId loss, const std::vector
                           : graph.add("constant", {}, {{"shape", graph.shape(target).dims()}, {"value", 0.0}},
                                       graph.value(target).name + "_gradient"));
   }
+  note_origin(graph, {}, false, origins);
   return results;
 }
 

@@ -20,6 +20,7 @@
 #include "weft/program/autotune.h"
 #include "weft/program/planned_step.h"
 #include "weft/program/process_memory.h"
+#include "weft/report/pipeline_text.h"
 #include "weft/report/shared_states.h"
 #include "weft/report/work_report.h"
 #include "weft/step/data_parallel.h"
@@ -97,7 +98,7 @@ ExchangedBytes exchanged_bytes_of(const Graph& graph, bool completes) {
   ExchangedBytes bytes;
   for (size_t index = 0; index < graph.nodes().size(); ++index) {
     const Node& node = graph.nodes()[index];
-    if (!is_collective(node) || is_collective_wait(node) || (is_completing[index] && !completes)) continue;
+    if (find_collective(node) == nullptr || is_collective_wait(node) || (is_completing[index] && !completes)) continue;
     for (const ValueId input : node.inputs)
       (is_gather(node) ? bytes.gathered : bytes.reduced) += graph.type(input).bytes();
   }
@@ -120,6 +121,7 @@ struct Benched {
   int64_t total_bytes = 0;
   int64_t reduced_bytes = 0;   // over the ranks, in each step, of this one's operands
   int64_t gathered_bytes = 0;  // from the ranks, likewise
+  std::string pipeline = {};   // lines about each rank of one
 
   std::string title() const {
     return fmt::format("{} {} {}, {}batch {}, {}, {}{} threads", spec.model.name, to_string(Shape(input.shape)),
@@ -181,7 +183,8 @@ int print_plan(const Benched& benched, bool json) {
   print_input(benched);
   print_recompute(benched);
   fmt::print("costs of nodes in this plan: {}\n", benched.costs);
-  fmt::print("{}{}", report::shared_states_text(benched.compiled.graph), report::work_table(benched.work));
+  fmt::print("{}{}{}", benched.pipeline, report::shared_states_text(benched.compiled.graph),
+             report::work_table(benched.work));
   return 0;
 }
 
@@ -196,7 +199,8 @@ program::StepChoice choose_step(const Library& library, const BenchOptions& opti
   if (!found.note.empty() && note) note(found.note);
   input_source = found.source;
   const int64_t shards = step::shards_of_rank(spec, ranks);
-  spec.batch = found.input.batch = launch::batch_of_rank(spec.batch / shards, ranks, "--batch");
+  spec.batch = found.input.batch =
+      launch::batch_of_rank(spec.batch / shards, step::data_ranks(spec, ranks), "--batch");
   const program::Autotune autotune = program::parse_autotune(options.autotune);
   return {
       .spec = spec,
@@ -254,6 +258,7 @@ int bench_command(const Library& library, const BenchOptions& options, comm::Com
       library, communicator, note, [&] { return choose_step(library, options, communicator, note, input_source); });
   Benched benched = work_of(*planned.step, comm::number_of(communicator));
   benched.input_source = input_source;
+  benched.pipeline = report::pipeline_text(*planned.step, communicator);
   if (options.plan_only) return is_first ? print_plan(benched, options.json) : 0;
   comm::on_all_ranks(communicator, "memory of the step", [&] { planned.step->require_memory(note); });
   program::RunningStep step(*planned.step);
@@ -290,6 +295,7 @@ int bench_command(const Library& library, const BenchOptions& options, comm::Com
     fmt::print("some steps took much longer than the median: other processes use the same cores\n");
   print_input(benched);
   print_recompute(benched);
+  fmt::print("{}", benched.pipeline);
   return 0;
 }
 

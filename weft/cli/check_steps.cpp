@@ -62,6 +62,10 @@ struct Checked {
       fail(ErrorKind::data, "'{}' has no 'step.0.labels' with 'step.0.image' or 'step.0.tokens'", options.batches);
     options.choice.batch = first_input->second.shape()[0];
     spec = spec_of_model(library, options.choice, 1);
+    if (spec.mesh.pipeline > 1)
+      fail(ErrorKind::usage,
+           "mesh.pipeline = {}: the gradients of all weights are wanted on each rank here; set mesh.pipeline=1",
+           spec.mesh.pipeline);
     spec.batch = launch::batch_of_rank(spec.batch, ranks, "a batch of");
     input = input_of(library, options.choice, spec.batch);
   }

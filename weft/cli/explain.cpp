@@ -19,6 +19,7 @@
 #include "weft/report/explain_json.h"
 #include "weft/report/explain_page.h"
 #include "weft/report/explain_text.h"
+#include "weft/report/pipeline_text.h"
 #include "weft/report/run_curves.h"
 #include "weft/step/rank_mesh.h"
 #include "weft/step/virtual_ranks.h"
@@ -180,11 +181,14 @@ int explain_command(const Library& library, const ExplainOptions& options, comm:
   const bool is_first = comm::is_first(ranks), is_of_plan = options.memory || !options.svg.empty();
   if (options.passes || is_of_plan) {
     if (is_first && options.passes) fmt::print("{}", report::passes_text(report::explain_plan(step)));
+    const std::string pipeline = report::pipeline_text(step, ranks);
     if (is_first && is_of_plan) explain_memory(step, options);
+    if (is_of_plan && !options.json) fmt::print("{}", pipeline);
     return 0;
   }
   comm::on_all_ranks(ranks, "memory of the step", [&] { step.require_memory(note); });
   const report::Explained explained = report::explain_steps(step, options.steps);
+  const std::string pipeline = report::pipeline_text(step, ranks, &explained);
   if (!is_first) return 0;
   if (!options.html.empty())
     write_page(library, explained, options, step, comm::number_of(ranks));
@@ -194,6 +198,7 @@ int explain_command(const Library& library, const ExplainOptions& options, comm:
     print_exchange(explained, step.ranks());
   else
     print_step(explained, options, step.spec(), comm::number_of(ranks));
+  if (options.html.empty() && !options.json) fmt::print("{}", pipeline);
   return 0;
 }
 

@@ -34,6 +34,7 @@ namespace {
 struct GraphOptions {
   ModelChoice choice;  // choice.model may be a run directory or a graph file
   bool training = false, inference = false, list_passes = false;
+  int64_t rank = 0;  // of a mesh in which ranks have different graphs
   std::string after;
   std::vector<std::string> without;
   std::vector<std::string> bind;  // of the symbols of a graph file
@@ -107,8 +108,14 @@ Graph build_graph(const Library& library, const GraphOptions& options, spec::Run
     fail(ErrorKind::usage, "--batch {}: {} ranks cannot divide it (mesh.data); choose a multiple of them", input.batch,
          ranks);
   input.batch /= ranks;
+  const int64_t all = ranks * spec.mesh.pipeline;
+  if (options.rank >= all)
+    fail(ErrorKind::usage, "--rank {}: the mesh has the ranks 0 to {} (mesh.data, mesh.pipeline)", options.rank,
+         all - 1);
   return step::build_training_step(library, spec, input,
-                                   {.ranks = ranks, .tensor_ranks = static_cast<int>(spec.mesh.tensor)})
+                                   {.ranks = ranks,
+                                    .tensor_ranks = static_cast<int>(spec.mesh.tensor),
+                                    .rank = static_cast<int>(options.rank)})
       .graph;
 }
 
@@ -181,6 +188,8 @@ void add_graph(CLI::App& app, Action& action, const Library& library) {
   command->add_option("--set", options->choice.set, "Any key of a recipe; repeatable")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
+  command->add_option("--rank", options->rank, "Whose graph, where mesh.pipeline divides the model; default 0")
+      ->check(CLI::Range(0, 1000000));
   CLI::Option* training = command->add_flag("--training", options->training, "Forward, backward and update (default)");
   command->add_flag("--inference", options->inference, "Forward only")->excludes(training);
   command->add_option("--after", options->after, "Run the passes up to and including this one, or all; default: none")

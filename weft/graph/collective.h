@@ -28,6 +28,7 @@ inline constexpr const char* kAxisPlace = "axis_place";  // likewise
 inline constexpr const char* kAxis = "axis";             // of an exchange: of the mesh, along which it is
 inline constexpr const char* kDataAxis = "data";
 inline constexpr const char* kTensorAxis = "tensor";
+inline constexpr const char* kPipelineAxis = "pipeline";  // its ranks exchange messages alone
 inline constexpr const char* kBroadcast = "broadcast";
 inline constexpr const char* kBroadcastStart = "broadcast_start";
 inline constexpr const char* kBroadcastWait = "broadcast_wait";

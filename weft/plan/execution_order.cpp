@@ -176,6 +176,8 @@ std::vector<NodeId> schedule(const Graph& graph, const StorageMap& storage) {
   const Occupancy empty(graph, storage);
   Occupancy as_written = empty, thrifty = empty;
   std::vector<NodeId> order = order_nodes(graph, successors, urgent, Preference::graph_order, as_written);
+  // In another order of its messages a rank might wait for one that waits for it.
+  if (std::any_of(graph.nodes().begin(), graph.nodes().end(), is_message)) return order;
   std::vector<NodeId> other = order_nodes(graph, successors, urgent, Preference::less_memory, thrifty);
   return thrifty.peak() < as_written.peak() ? other : order;
 }

@@ -40,7 +40,7 @@ std::unique_ptr<PreparedRun> prepare_run(const Library& library, const spec::Run
                                          const std::string& cluster, const std::string& cost_profile) {
   comm::on_all_ranks(ranks, "mesh", [&] { step::require_mesh(spec, comm::number_of(ranks)); });
   const RankRuntime runtime(ranks, static_cast<int>(spec.threads), agreed_costs(ranks, cluster), spec.virtual_ranks > 0,
-                            static_cast<int>(spec.mesh.tensor));
+                            step::mesh_of(spec, comm::number_of(ranks)));
   const CostProfile profile = agreed_profile(ranks, library, cost_profile, static_cast<int>(spec.threads));
   std::unique_ptr<PreparedRun> run;
   const auto prepare = [&](const std::string& decided) {

@@ -46,6 +46,7 @@ PlannedStep::PlannedStep(const Library& library, const StepChoice& choice, const
       training_(step::build_training_step(library, choice.spec, choice.input,
                                           {.ranks = runtime.costs().count,
                                            .tensor_ranks = runtime.tensor_ranks(),
+                                           .rank = runtime.rank(),
                                            .costs = runtime.costs(),
                                            .nodes = profile.costs})),
       options_(options_of(choice, runtime, *device_, profile)),
@@ -101,7 +102,7 @@ PlannedOnRanks plan_on_ranks(const Library& library, comm::Communicator* ranks, 
   PlannedOnRanks planned;
   planned.runtime =
       std::make_unique<RankRuntime>(ranks, static_cast<int>(spec.threads), agreed_costs(ranks, spec.cluster),
-                                    spec.virtual_ranks > 0, static_cast<int>(spec.mesh.tensor));
+                                    spec.virtual_ranks > 0, step::mesh_of(spec, comm::number_of(ranks)));
   const CostProfile profile = agreed_profile(ranks, library, spec.cost_profile, static_cast<int>(spec.threads));
   prepare_alike(ranks, "plan of the step", measures(tuning), [&](const std::string& decided) {
     planned.step = std::make_unique<PlannedStep>(library, choice, *planned.runtime, profile,

@@ -60,8 +60,14 @@ class PlannedStep {
     const auto found = runtime_.axes().find(axis);
     return found == runtime_.axes().end() ? nullptr : found->second.get();
   }
+  /// Of all ranks, for the messages of a pipeline; null where there is none, or the process is alone.
+  comm::Collectives* messages() const { return runtime_.messages().get(); }
   /// The number of this one in the mesh of the step.
   int rank() const;
+  /// Of the rank's step in a pipeline; null: there is none.
+  const step::PipelineOutlook* pipeline() const { return training_.pipeline ? &*training_.pipeline : nullptr; }
+  /// Of the rank's states.
+  int64_t state_bytes() const { return step::state_bytes(training_); }
   /// Bytes of memory: the larger arena, the states, a batch.
   int64_t total_bytes();
 

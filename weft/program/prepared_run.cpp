@@ -21,9 +21,9 @@ namespace weft::program {
 
 namespace {
 
-/// Ranks that share the layers read the same rows.
-BatchShare training_share(const spec::RunSpec& spec, const comm::Communicator* ranks) {
-  if (spec.mesh.tensor == 1) return {step::place_of(spec, ranks), comm::number_of(ranks)};
+/// Ranks that share the layers, or divide them, read the same rows.
+BatchShare share_of_batches(const spec::RunSpec& spec, const comm::Communicator* ranks) {
+  if (spec.mesh.tensor == 1 && spec.mesh.pipeline == 1) return {step::place_of(spec, ranks), comm::number_of(ranks)};
   const Mesh mesh = step::mesh_of(spec, comm::number_of(ranks));
   return {static_cast<int>(mesh.coordinate(comm::rank_of(ranks), kDataAxis)),
           static_cast<int>(mesh.size_of(kDataAxis))};
@@ -37,9 +37,9 @@ PreparedRun::PreparedRun(const Library& run_library, const spec::RunSpec& run_sp
     : library(run_library),
       ranks(communicator),
       spec(run_spec),
-      share(training_share(spec, ranks)),
+      training_share(share_of_batches(spec, ranks)),
       evaluation_share{step::place_of(spec, ranks), comm::number_of(ranks)},
-      run_data(open_run_data(library, spec, share.shares)),
+      run_data(open_run_data(library, spec, training_share.shares)),
       course(spec, run_data.training->size()),
       shapes(usable_shapes(library, spec, run_data.description)),
       runtime(std::move(rank_runtime)),
@@ -118,7 +118,7 @@ void PreparedRun::compile_training() {
 }
 
 spec::StepShape PreparedRun::own_part(const spec::StepShape& shape) const {
-  return {step::samples_at_a_time(spec, shape.batch, share.shares), shape.image_height};
+  return {step::samples_at_a_time(spec, shape.batch, training_share.shares), shape.image_height};
 }
 
 std::vector<int64_t> PreparedRun::evaluated_rows(int64_t count) const {
@@ -130,8 +130,9 @@ std::vector<int64_t> PreparedRun::evaluated_rows(int64_t count) const {
 
 step::TrainingStep PreparedRun::build_training(const spec::StepShape& shape) const {
   return step::build_training_step(library, spec, model_input(run_data.description, own_part(shape)),
-                                   {.ranks = share.shares,
+                                   {.ranks = training_share.shares,
                                     .tensor_ranks = static_cast<int>(spec.mesh.tensor),
+                                    .rank = comm::rank_of(ranks),
                                     .costs = runtime.costs(),
                                     .nodes = cost_profile.costs});
 }
@@ -176,7 +177,8 @@ int64_t PreparedRun::bytes_beside_arena() const {
   if (step::shares_weights(step))  // evaluations put them together
     for (const models::ParameterSpec& parameter : step.parameters)
       bytes += align_up(byte_size(DType::f32, parameter.shape.elements()));
-  bytes += loader_bytes(training_loader_options(spec, run_data.description, share, library), run_data.description);
+  bytes +=
+      loader_bytes(training_loader_options(spec, run_data.description, training_share, library), run_data.description);
   bytes += run_data.training->cache_bytes_to_come();
   for (const data::Dataset* evaluated : run_data.evaluated()) {
     bytes += evaluated->cache_bytes_to_come();

@@ -42,7 +42,7 @@ class PreparedRun {
   const Library& library;
   comm::Communicator* const ranks;  // null: alone
   spec::RunSpec spec;
-  const BatchShare share;             // of the batches that it trains on
+  const BatchShare training_share;    // of the batches that it trains on
   const BatchShare evaluation_share;  // of those that it evaluates
   RunData run_data;
   spec::Course course;

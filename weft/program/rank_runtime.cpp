@@ -10,7 +10,10 @@
 #include "weft/comm/on_all_ranks.h"
 #include "weft/graph/collective.h"
 #include "weft/runtime/collective_kernels.h"
+#include "weft/runtime/message_kernels.h"
 #include "weft/step/data_parallel.h"
+#include "weft/step/micro_batches.h"
+#include "weft/step/sharded_states.h"
 
 namespace weft::program {
 
@@ -43,26 +46,30 @@ comm::ClusterCosts agreed_costs(comm::Communicator* ranks, const std::string& fi
 }
 
 RankRuntime::RankRuntime(comm::Communicator* ranks, int threads, const comm::ClusterCosts& costs, bool in_tree_order,
-                         int tensor_ranks)
-    : tensor_ranks_(tensor_ranks) {
+                         const Mesh& mesh)
+    : ranks_(ranks), tensor_ranks_(static_cast<int>(mesh.size_of(kTensorAxis))) {
   if (ranks == nullptr) return;
   comm::CollectivesOptions options;
   options.threads = threads;
   options.costs = costs;
   options.in_tree_order = in_tree_order;
   options.overlaps = true;
-  if (tensor_ranks == 1) {
+  const bool is_pipelined = mesh.size_of(kPipelineAxis) > 1;
+  if (tensor_ranks_ == 1 && !is_pipelined) {
     collectives_ = std::make_shared<comm::Collectives>(*ranks, options);
     axes_[kDataAxis] = collectives_;
+    alike_ranks_ = ranks;
   } else {
+    if (is_pipelined) messages_ = std::make_shared<comm::Collectives>(*ranks, options);
     options.costs.topology = {};  // of all hosts, which a group need not have
-    const Mesh mesh({{kDataAxis, ranks->size() / tensor_ranks}, {kTensorAxis, tensor_ranks}});
     for (const MeshAxis& axis : mesh.axes()) {
-      if (axis.size == 1) continue;
+      if (axis.size == 1 || axis.name == kPipelineAxis) continue;
       const auto number = static_cast<int>(groups_.size());
       groups_.push_back(std::make_shared<comm::Group>(*ranks, mesh.group_of(ranks->rank(), axis.name), number));
       axes_[axis.name] = std::make_shared<comm::Collectives>(*groups_.back(), options);
+      if (axis.name == kDataAxis) alike_ranks_ = groups_.back().get();
     }
+    if (tensor_ranks_ > 1) alike_ranks_ = ranks;
     if (const auto data = axes_.find(kDataAxis); data != axes_.end()) collectives_ = data->second;
   }
   if (has_several_hosts(*ranks)) cluster_ = comm::cluster_text(*ranks, costs);
@@ -73,6 +80,7 @@ KernelTable RankRuntime::kernels(KernelTable table) const {
     add_collective_kernels(table, axes_);
   else if (collectives_ != nullptr)
     add_collective_kernels(table, collectives_);
+  if (messages_ != nullptr) add_message_kernels(table, messages_);
   return table;
 }
 

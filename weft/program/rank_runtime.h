@@ -9,8 +9,10 @@
 #include "weft/comm/collectives.h"
 #include "weft/comm/communicator.h"
 #include "weft/comm/group.h"
+#include "weft/comm/on_all_ranks.h"
 #include "weft/device/arena.h"
 #include "weft/device/device.h"
+#include "weft/graph/sharding.h"
 #include "weft/passes/pipeline.h"
 #include "weft/runtime/collective_kernels.h"
 #include "weft/spec/compile_options.h"
@@ -27,13 +29,14 @@ class RankRuntime {
  public:
   /// Keeps the communicator, null where the process is alone. `threads`: those of a step. All ranks construct it
   /// together, with the same costs. `in_tree_order`: see CollectivesOptions.
-  /// `tensor_ranks`: of the ranks, those that share the layers; the others divide the batch.
+  /// `mesh`: how they stand (step/rank_mesh.h); without axes all divide the batch.
   RankRuntime(comm::Communicator* ranks, int threads, const comm::ClusterCosts& costs = {}, bool in_tree_order = false,
-              int tensor_ranks = 1);
+              const Mesh& mesh = Mesh({}));
 
   /// The table with kernels for the collectives.
   KernelTable kernels(KernelTable table) const;
-  /// An arena for steps on this device whose tensors are exchanged. All ranks must reserve and allocate the same size.
+  /// An arena for steps on this device whose tensors are exchanged. Ranks that reduce together must reserve and
+  /// allocate the same size.
   std::shared_ptr<Arena> make_arena(const Device& device) const;
   /// The costs for the planner: latency of a small all-reduce, and rate of a large one.
   passes::Ranks costs() const;
@@ -45,15 +48,24 @@ class RankRuntime {
   /// The text of cluster.toml with the costs, by which a restart on the same hosts plans the same; empty on one host.
   std::string cluster() const;
 
-  /// Of the ranks that divide the batch. Null where one alone has all of it.
+  /// Of the ranks that divide the batch, in a pipeline those that have the same stages. Null where one alone has all of
+  /// it.
   const std::shared_ptr<comm::Collectives>& collectives() const { return collectives_; }
-  /// Of those along each axis that has several.
+  /// Of those along each axis that has several, but for a pipeline.
   const CollectivesByAxis& axes() const { return axes_; }
   int tensor_ranks() const { return tensor_ranks_; }
+  /// Of all ranks of a pipeline, for messages; null without one.
+  const std::shared_ptr<comm::Collectives>& messages() const { return messages_; }
+  /// Ranks whose steps exchange in shared memory: their arenas have one size. Null where this one has no such others.
+  comm::Communicator* alike_ranks() const { return alike_ranks_; }
+  /// Of all ranks.
+  int rank() const { return comm::rank_of(ranks_); }
 
  private:
+  comm::Communicator* ranks_ = nullptr;
   std::vector<std::shared_ptr<comm::Group>> groups_;  // before what uses them
-  std::shared_ptr<comm::Collectives> collectives_;
+  comm::Communicator* alike_ranks_ = nullptr;
+  std::shared_ptr<comm::Collectives> collectives_, messages_;
   CollectivesByAxis axes_;
   int tensor_ranks_ = 1;
   std::string cluster_;

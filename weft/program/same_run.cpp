@@ -43,7 +43,7 @@ void add_data(std::vector<Trait>& traits, const std::string& name, const data::D
 void require_same(comm::Communicator* ranks, const std::vector<Trait>& traits) {
   if (ranks == nullptr) return;
   json mine = json::array();
-  for (const Trait& trait : traits) mine.push_back({trait.value, trait.detail});
+  for (const Trait& trait : traits) mine.push_back({trait.value, trait.detail, trait.among});
   std::vector<json> all;
   for (const std::string& text : comm::all_gather(*ranks, mine.dump(), "comparison of the ranks"))
     all.push_back(json::parse(text));
@@ -57,12 +57,15 @@ void require_same(comm::Communicator* ranks, const std::vector<Trait>& traits) {
         throw comm::SharedError(ErrorKind::communication,
                                 fmt::format("{} is about to do something else than rank 0; {}",
                                             comm::name_of_rank(*ranks, static_cast<int>(rank)), kSameRecipe));
-      const json &first = all[0][index], &other = all[rank][index];
+      const json& other = all[rank][index];
+      size_t least = 0;  // of those that are compared
+      while (all[least][index].at(2) != other.at(2)) ++least;
+      const json& first = all[least][index];
       if (first.at(0) == other.at(0)) continue;
       throw comm::SharedError(
           ErrorKind::communication,
-          fmt::format("{} is {} on {}, but {} on rank 0; {}", traits[index].name, shown(other),
-                      comm::name_of_rank(*ranks, static_cast<int>(rank)), shown(first), traits[index].advice));
+          fmt::format("{} is {} on {}, but {} on rank {}; {}", traits[index].name, shown(other),
+                      comm::name_of_rank(*ranks, static_cast<int>(rank)), shown(first), least, traits[index].advice));
     }
 }
 
@@ -101,8 +104,9 @@ std::vector<Trait> traits_of(PreparedRun& run, const State& state) {
   const std::string machine = "with the instructions of " + identity.instructions, advice = same_machine(identity);
   for (const spec::StepShape& shape : run.shapes) {
     const CompiledStep& compiled = run.training.compiled(shape);
+    const int stage = run.step.pipeline ? run.step.pipeline->rank : 0;
     traits.push_back({fmt::format("the plan for batches of {}", shape.batch),
-                      fingerprint_of(compiled.graph, compiled.plan), advice, machine});
+                      fingerprint_of(compiled.graph, compiled.plan), advice, machine, stage});
     const auto add = [&](const std::string& name, const CompiledStep& step) {
       traits.push_back({name, fingerprint_of(step.graph, step.plan), advice, machine});
     };
@@ -110,6 +114,7 @@ std::vector<Trait> traits_of(PreparedRun& run, const State& state) {
     if (run.training.has(Phase::averaging))
       add("the plan of the mean of the weights", run.training.compiled(shape, Phase::averaging));
   }
+  if (run.step.pipeline) traits.push_back({"the cut of the pipeline", run.step.pipeline->cut, advice, machine});
   traits.push_back({"the state at the beginning", fingerprint_of(state, run.step.shardings), advice, machine});
   return traits;
 }

@@ -17,6 +17,7 @@ struct Trait {
   std::string value;        // of this rank
   std::string advice;       // what to do where ranks differ
   std::string detail = {};  // shown beside the value, not compared
+  int among = 0;            // ranks that give the same number have the same value
 };
 
 /// Every rank must call it with the same traits in the same order. SharedError(communication) names the first trait

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "weft/base/files.h"
 #include "weft/base/rng.h"
@@ -21,12 +22,6 @@ json entry_of(const std::string& name, const TensorType& type) {
   return {{"name", name}, {"dtype", weft::name_of(type.dtype)}, {"shape", type.shape.dims()}};
 }
 
-json description_of(const State& state) {
-  json tensors = json::array();
-  for (const std::string& name : state.names()) tensors.push_back(entry_of(name, state.type(name)));
-  return tensors;
-}
-
 }  // namespace
 
 State take_first_tensors(comm::Communicator& ranks, const std::vector<SourceTensor>& tensors,
@@ -43,6 +38,7 @@ State take_first_tensors(comm::Communicator& ranks, const std::vector<SourceTens
                                                     Shape(entry.at("shape").get<std::vector<int64_t>>()));
     comm::broadcast(ranks, 0, {tensor.data_as<std::byte>(), static_cast<size_t>(tensor.bytes())}, kWhat);
     const auto shared = shardings.find(name);
+    if (shared != shardings.end() && !is_held(shared->second, ranks.rank())) continue;
     taken.set(name, shared == shardings.end()
                         ? std::move(tensor)
                         : part_of(tensor, shared->second, coordinate_of(shared->second, mesh, ranks.rank())));
@@ -63,9 +59,19 @@ void take_first_state(comm::Communicator* ranks, State& state, const step::Shard
 State whole_weights(comm::Communicator& ranks, const State& state, const step::Shardings& shardings, const Mesh& mesh) {
   constexpr std::string_view kWeights = "weights of an evaluation";
   State whole;
-  for (const std::string& name : state.names()) {
+  std::set<std::string> names;  // on all ranks the same
+  for (const std::string& name : state.names()) names.insert(name);
+  for (const auto& [name, sharding] : shardings) names.insert(name);
+  for (const std::string& name : names) {
     if (name.starts_with(step::kSlotPrefix)) continue;
     const auto shared = shardings.find(name);
+    if (shared != shardings.end() && !shared->second.on.empty()) {
+      const int holder = shared->second.on.front();
+      Tensor tensor = ranks.rank() == holder ? state.plain(name) : Tensor(DType::f32, shared->second.whole);
+      comm::broadcast(ranks, holder, {tensor.data_as<std::byte>(), static_cast<size_t>(tensor.bytes())}, kWeights);
+      whole.set(name, std::move(tensor));
+      continue;
+    }
     if (shared == shardings.end() || state.type(name).shape == shared->second.whole) {
       whole.share(name, state, name);
       continue;
@@ -85,7 +91,13 @@ State whole_weights(comm::Communicator& ranks, const State& state, const step::S
 }
 
 std::string fingerprint_of(const State& state, const step::Shardings& shardings) {
-  uint64_t hash = hash_name(description_of(state).dump());
+  json described = json::array();
+  for (const auto& [name, sharding] : shardings) described.push_back({name, to_string(sharding)});
+  for (const std::string& name : state.names()) {
+    const auto shared = shardings.find(name);
+    if (shared == shardings.end() || shared->second.on.empty()) described.push_back(entry_of(name, state.type(name)));
+  }
+  uint64_t hash = hash_name(described.dump());
   for (const std::string& name : state.names()) {
     if (shardings.contains(name)) continue;
     const Tensor tensor = state.plain(name);

@@ -142,12 +142,13 @@ void take_over_weights(const Library& library, spec::RunSpec& spec, const RunOpt
 /// Ranks that share states write their parts of a checkpoint into one directory.
 void require_one_directory(const spec::RunSpec& spec, const RunOptions& options) {
   if (!options.copies || options.ranks == nullptr) return;
-  if (spec.mesh.tensor > 1)
-    fail(
-        ErrorKind::usage,
-        "--copies with mesh.tensor = {}: no host has all states to keep; leave --copies away, and name a run directory "
-        "on a file system that all hosts share with --run",
-        spec.mesh.tensor);
+  for (const auto& [name, ranks] :
+       {std::pair("mesh.tensor", spec.mesh.tensor), std::pair("mesh.pipeline", spec.mesh.pipeline)})
+    if (ranks > 1)
+      fail(ErrorKind::usage,
+           "--copies with {} = {}: no host has all states to keep; leave --copies away, and name a run directory on a "
+           "file system that all hosts share with --run",
+           name, ranks);
   if (spec.shard.zero == 0) return;
   fail(
       ErrorKind::usage,

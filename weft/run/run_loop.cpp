@@ -52,6 +52,7 @@ RunLoop::RunLoop(program::PreparedRun& run, const RunDirectory* directory, const
 RunOutcome RunLoop::train() {
   std::vector<comm::Collectives*> collectives;
   for (const auto& [axis, along] : run_.runtime.axes()) collectives.push_back(along.get());
+  if (run_.runtime.messages() != nullptr) collectives.push_back(run_.runtime.messages().get());
   const train::FitInputs inputs{run_.spec,       run_.training,          run_.evaluation, resume_point_.state,
                                 *training_data_, test_data_.get(),       run_.ranks,      collectives,
                                 run_.library,    validation_data_.get(), &run_.step};
@@ -141,18 +142,20 @@ void RunLoop::share_initial_weights() {
   copy_first_file(*run_.ranks, file, directory_ != nullptr);
 }
 
-/// As much on all ranks, whose evaluations may differ by a sample.
+/// As much on all ranks that share memory, whose evaluations may differ by a sample.
 void RunLoop::reserve_arena() {
-  if (run_.ranks == nullptr) return;
+  comm::Communicator* const alike = run_.runtime.alike_ranks();
+  if (alike == nullptr) return;
   auto most = static_cast<double>(run_.arena->bytes());
-  comm::all_reduce_max(*run_.ranks, {&most, 1}, "memory of the steps");
+  comm::all_reduce_max(*alike, {&most, 1}, "memory of the steps");
   run_.arena->reserve(static_cast<int64_t>(most));
 }
 
 void RunLoop::open() {
   const spec::DataDescription& description = run_.run_data.description;
   training_data_ = std::make_unique<data::Loader>(
-      *run_.run_data.training, program::training_loader_options(run_.spec, description, run_.share, run_.library));
+      *run_.run_data.training,
+      program::training_loader_options(run_.spec, description, run_.training_share, run_.library));
   const auto open_evaluated = [&](const std::unique_ptr<data::Dataset>& dataset) {
     return dataset ? std::make_unique<data::Loader>(
                          *dataset, program::evaluation_loader_options(run_.spec, description, run_.evaluation_share))

@@ -174,6 +174,29 @@ void check_shard(const RunSpec& spec) {
          zero, spec.compression.method);
 }
 
+/// What a pipeline cannot be combined with.
+void check_pipeline(const RunSpec& spec) {
+  if (spec.mesh.pipeline <= 1) return;
+  const auto refuse = [&](const std::string& other, const char* why) {
+    fail(ErrorKind::usage, "mesh.pipeline = {} with {}: {}; leave one of the two away", spec.mesh.pipeline, other, why);
+  };
+  if (spec.shard.zero > 0)
+    refuse(fmt::format("shard.zero = {}", spec.shard.zero), "each rank has the states of its layers alone already");
+  if (spec.virtual_ranks > 0)
+    refuse(fmt::format("virtual_ranks = {}", spec.virtual_ranks), "micro-batches take the place of shards");
+  if (spec.averaging.period > 0)
+    refuse(fmt::format("averaging.period = {}", spec.averaging.period), "no rank can train on its own");
+  if (spec.compression.method != "none")
+    refuse(fmt::format("compression.method = '{}'", spec.compression.method),
+           "what stages send each other is not compressed");
+  if (accumulates(spec))
+    refuse("accumulate",
+           "the micro-batches of pipeline.micro_batches are accumulated; give a larger batch and more "
+           "of them");
+  if (stages_of(spec).size() > 1)
+    refuse("batches or images that change in size during the run", "the layers of a rank would change with them");
+}
+
 /// Of a list that changes during the run: `values` before and after each of the boundaries.
 void check_stages(const std::string& section, const std::vector<double>& boundaries, const char* key,
                   const std::vector<double>& values, const RunSpec& spec) {
@@ -294,6 +317,7 @@ void resolve(RunSpec& spec, const Entries& entries) {
   check_virtual_ranks(spec);
   check_averaging(spec);
   check_shard(spec);
+  check_pipeline(spec);
   check_validation(spec);
   resolve_monitors(spec, entries);
   if (!spec.memory_limit.empty() && !parse_bytes(spec.memory_limit))

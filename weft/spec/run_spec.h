@@ -156,8 +156,9 @@ struct AveragingSpec {
 
 /// How the ranks are arranged (graph/sharding.h).
 struct MeshSpec {
-  int64_t data = 0;    // ranks along the axis data, each of which has a part of every batch; 0: all
-  int64_t tensor = 1;  // ranks along the axis tensor, which share the layers and read the same batch
+  int64_t data = 0;      // ranks along the axis data, each of which has a part of every batch; 0: all that are left
+  int64_t tensor = 1;    // ranks along the axis tensor, which share the layers and read the same batch
+  int64_t pipeline = 1;  // ranks along the axis pipeline, each of which has some layers (step/pipeline_step.h)
   friend bool operator==(const MeshSpec&, const MeshSpec&) = default;
 };
 
@@ -169,6 +170,14 @@ struct ShardSpec {
   // Along the axis tensor (step/tensor_parallel.h): "*.qkv.weight=outputs, *.proj.weight=inputs", or auto
   std::string tensor = "auto";
   friend bool operator==(const ShardSpec&, const ShardSpec&) = default;
+};
+
+/// How the ranks along the axis pipeline take turns (passes/ranks/pipeline_schedule.h).
+struct PipelineSpec {
+  std::string schedule = "1f1b";
+  int64_t micro_batches = 4;  // into which each rank's part of a batch is divided
+  int64_t chunks = 2;         // of layers per rank, with the schedule interleaved
+  friend bool operator==(const PipelineSpec&, const PipelineSpec&) = default;
 };
 
 struct LossSpec {
@@ -277,6 +286,7 @@ struct RunSpec {
   AveragingSpec averaging;
   MeshSpec mesh;
   ShardSpec shard;
+  PipelineSpec pipeline;
   LossSpec loss;
   LossScalingSpec loss_scaling;
   AugmentSpec augment;

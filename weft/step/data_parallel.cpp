@@ -11,7 +11,9 @@ bool may_defer_updates(const spec::RunSpec& spec) {
   return spec.virtual_ranks == 0 && !trains_apart(spec) && !spec::scales_loss(spec);
 }
 
-bool draws_by_global_index(const spec::RunSpec& spec) { return spec.virtual_ranks == 0 && !trains_apart(spec); }
+bool draws_by_global_index(const spec::RunSpec& spec) {
+  return spec.virtual_ranks == 0 && spec.mesh.pipeline == 1 && !trains_apart(spec);
+}
 
 Graph average_statistics(const Graph& graph) {
   Rewriter rewriter(graph);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "weft/base/error.h"
 
 namespace weft::step {
@@ -10,10 +12,27 @@ namespace {
 
 std::string counted(int ranks) { return ranks == 1 ? "1 rank takes" : fmt::format("{} ranks take", ranks); }
 
+void require_pipeline_mesh(const spec::RunSpec& spec, int ranks) {
+  const int64_t pipeline = spec.mesh.pipeline, data = std::max<int64_t>(spec.mesh.data, 1);
+  const bool fits = spec.mesh.data == 0 ? ranks % pipeline == 0 : data * pipeline == ranks;
+  if (fits) return;
+  fail(ErrorKind::usage,
+       "mesh.pipeline = {}{}, and {} take part; start {} ranks (`weft launch -n {} -- ...`){}, or set mesh.pipeline=1",
+       pipeline, spec.mesh.data == 0 ? "" : fmt::format(" with mesh.data = {}", data),
+       ranks == 1 ? "1 rank" : fmt::format("{} ranks", ranks), data * pipeline, data * pipeline,
+       spec.mesh.data == 0 ? ", or a multiple of them" : "");
+}
+
 }  // namespace
 
 void require_mesh(const spec::RunSpec& spec, int ranks) {
   const int64_t data = spec.mesh.data, tensor = spec.mesh.tensor;
+  if (tensor > 1 && spec.mesh.pipeline > 1)
+    fail(ErrorKind::usage,
+         "mesh.tensor = {} and mesh.pipeline = {}: ranks of a pipeline cannot share their layers yet; set one of the two "
+         "to 1",
+         tensor, spec.mesh.pipeline);
+  if (spec.mesh.pipeline > 1) return require_pipeline_mesh(spec, ranks);
   if (tensor == 1) {
     if (data == 0 || data == ranks) return;
     fail(ErrorKind::usage,
@@ -35,11 +54,19 @@ void require_mesh(const spec::RunSpec& spec, int ranks) {
        data, tensor, data * tensor, counted(ranks), data * tensor, data * tensor);
 }
 
-int data_ranks(const spec::RunSpec& spec, int ranks) { return ranks / static_cast<int>(spec.mesh.tensor); }
+int data_ranks(const spec::RunSpec& spec, int ranks) {
+  return std::max(1, ranks / static_cast<int>(spec.mesh.tensor * spec.mesh.pipeline));
+}
+
+int data_rank(const spec::RunSpec& spec, int rank, int ranks) {
+  return static_cast<int>(mesh_of(spec, ranks).coordinate(rank, kDataAxis));
+}
 
 Mesh mesh_of(const spec::RunSpec& spec, int ranks) {
   require_mesh(spec, ranks);
-  return Mesh({{kDataAxis, data_ranks(spec, ranks)}, {kTensorAxis, spec.mesh.tensor}});
+  const MeshAxis data{kDataAxis, data_ranks(spec, ranks)};
+  if (spec.mesh.pipeline > 1) return Mesh({{kPipelineAxis, spec.mesh.pipeline}, data});
+  return Mesh({data, {kTensorAxis, spec.mesh.tensor}});
 }
 
 }  // namespace weft::step

@@ -8,6 +8,7 @@
 #include "weft/base/error.h"
 #include "weft/passes/ranks/partition.h"
 #include "weft/step/data_parallel.h"
+#include "weft/step/micro_batches.h"
 #include "weft/step/optimizers/ema.h"
 #include "weft/step/rank_mesh.h"
 #include "weft/step/virtual_ranks.h"
@@ -44,7 +45,8 @@ bool may_be_shared(const models::ParameterSpec& parameter) {
 Sharding sharding_of(const Shape& whole, int ranks) { return {.whole = whole, .flat = MeshAxis{kDataAxis, ranks}}; }
 
 passes::PartitionOptions options_of(const TrainingStep& step, const spec::RunSpec& spec, int ranks) {
-  passes::PartitionOptions options{.axis = {kDataAxis, ranks}, .states = step.shardings};
+  passes::PartitionOptions options{.axis = {kDataAxis, ranks},
+                                   .states = {step.shardings.begin(), step.shardings.end()}};
   options.of_each_rank = {"seed", kStop, kShardIndex};
   for (const SlotSpec& slot : step.slots)
     if (is_own_sum(slot.name, spec)) options.of_each_rank.insert(slot.name);
@@ -80,6 +82,7 @@ void share_states(TrainingStep& step, const spec::RunSpec& spec, int ranks) {
 }
 
 bool shares_weights(const TrainingStep& step) {
+  if (step.pipeline) return true;
   return std::any_of(step.parameters.begin(), step.parameters.end(),
                      [&](const models::ParameterSpec& parameter) { return is_shared(step.shardings, parameter.name); });
 }

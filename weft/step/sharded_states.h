@@ -27,7 +27,7 @@ void share_states(TrainingStep& step, const spec::RunSpec& spec, int ranks);
 /// require_mesh() (rank_mesh.h) for a run that begins: states that nobody is there to share are a mistake.
 void require_sharers(const spec::RunSpec& spec, int ranks);
 
-/// Whether there are weights of which each rank keeps a part.
+/// Whether there are weights of which a rank keeps a part, or nothing.
 bool shares_weights(const TrainingStep& step);
 
 /// Whether the ranks share the state.

@@ -16,8 +16,10 @@
 #include "weft/step/local_steps.h"
 #include "weft/step/metrics/counted_labels.h"
 #include "weft/step/metrics/entries.h"
+#include "weft/step/micro_batches.h"
 #include "weft/step/optimizers/hidden_weights.h"
 #include "weft/step/optimizers/loss_scaling.h"
+#include "weft/step/pipeline_step.h"
 #include "weft/step/rank_mesh.h"
 #include "weft/step/sharded_states.h"
 #include "weft/step/synchronised_norm.h"
@@ -135,7 +137,8 @@ ShardResults add_results(models::Model& model, const models::ModelInput& input, 
 }
 
 /// The gradients of the loss with respect to what is trained: parameters that no group freezes.
-std::vector<TrainedParameter> add_parameter_gradients(models::Model& model, const spec::RunSpec& spec, ValueId loss) {
+std::vector<TrainedParameter> add_parameter_gradients(models::Model& model, const spec::RunSpec& spec, ValueId loss,
+                                                      GradientOrigins* origins = nullptr) {
   Graph& graph = model.graph;
   std::vector<TrainedParameter> trained;
   std::vector<ValueId> targets;
@@ -149,7 +152,7 @@ std::vector<TrainedParameter> add_parameter_gradients(models::Model& model, cons
   trained = without_frozen(spec.optimizer, std::move(trained));  // whose gradients are not even computed
   targets.clear();
   for (const TrainedParameter& parameter : trained) targets.push_back(parameter.value);
-  const std::vector<ValueId> gradients = add_gradients(graph, scaled_loss(graph, spec, loss), targets);
+  const std::vector<ValueId> gradients = add_gradients(graph, scaled_loss(graph, spec, loss), targets, origins);
   for (size_t index = 0; index < trained.size(); ++index) trained[index].gradient = gradients[index];
   return trained;
 }
@@ -160,9 +163,21 @@ std::vector<ValueId> gradients_of(const std::vector<TrainedParameter>& trained) 
   return gradients;
 }
 
+TrainingStep build_pipeline(const Library& library, const spec::RunSpec& spec, models::Model model, ValueId loss,
+                            const TrainingStepOptions& options) {
+  GradientOrigins origins;
+  std::vector<TrainedParameter> trained = add_parameter_gradients(model, spec, loss, &origins);
+  const std::vector<std::string> statistics = statistics_of(model.graph, model.parameters);
+  return build_pipeline_step(
+      {std::move(model.graph), std::move(trained), std::move(origins), statistics}, spec, std::move(model.parameters),
+      {.rank = options.rank / options.ranks, .others = options.ranks, .data_rank = options.rank % options.ranks},
+      *options.nodes, library);
+}
+
 /// Of ranks that keep all states.
-TrainingStep build_whole_step(const Library& library, const spec::RunSpec& spec, const models::ModelInput& input,
+TrainingStep build_whole_step(const Library& library, const spec::RunSpec& spec, models::ModelInput input,
                               const TrainingStepOptions& options) {
+  input.batch = rows_of_micro_batch(spec, input.batch);
   const bool mixed = spec::mixes(spec.augment) && input.target == DType::i32;
   models::ModelInput batch = input;
   if (mixed) batch.target = DType::f32;
@@ -177,6 +192,7 @@ TrainingStep build_whole_step(const Library& library, const spec::RunSpec& spec,
   const int ranks =
       is_sharded || trains_apart(spec) ? 1 : options.ranks;  // that a batch is summed over while it is computed
   const ShardResults shard = add_results(model, input, losses, mixed, is_sharded, ranks);
+  if (is_pipelined(spec)) return build_pipeline(library, spec, std::move(model), shard.loss, options);
   if (options.ranks > 1) graph.add_output(kOwnLoss, shard.loss);
   if (ranks > 1 || options.tensor_ranks > 1) add_stop(graph, ranks);
 
@@ -228,7 +244,9 @@ TrainingStep build_whole_step(const Library& library, const spec::RunSpec& spec,
 TrainingStep build_training_step(const Library& library, const spec::RunSpec& spec, const models::ModelInput& input,
                                  const TrainingStepOptions& options) {
   TrainingStep step = build_whole_step(library, spec, input, options);
-  step.mesh = Mesh({{kDataAxis, options.ranks}, {kTensorAxis, options.tensor_ranks}});
+  const MeshAxis data{kDataAxis, options.ranks};
+  step.mesh = spec.mesh.pipeline > 1 ? Mesh({{kPipelineAxis, spec.mesh.pipeline}, data})
+                                     : Mesh({data, {kTensorAxis, options.tensor_ranks}});
   if (options.ranks > 1 && draws_by_global_index(spec)) step.graph = draw_by_global_index(step.graph, options.ranks);
   split_weights(step, spec, options.tensor_ranks);
   share_states(step, spec, options.ranks);
@@ -335,6 +353,7 @@ State initial_state(const TrainingStep& step, uint64_t seed, int rank) {
   State state;
   for (const models::ParameterSpec& parameter : step.parameters) {
     const auto shared = step.shardings.find(parameter.name);
+    if (shared != step.shardings.end() && !is_held(shared->second, rank)) continue;
     Tensor whole = models::initialize(parameter, seed);
     state.set(parameter.name, shared == step.shardings.end()
                                   ? std::move(whole)
@@ -350,10 +369,12 @@ int64_t state_bytes(const TrainingStep& step) {
   int64_t bytes = 0;
   for (const models::ParameterSpec& parameter : step.parameters) {
     const auto shared = step.shardings.find(parameter.name);
+    if (shared != step.shardings.end() && !is_held(shared->second, step.rank)) continue;
     const Shape shape = shared == step.shardings.end() ? parameter.shape : part_shape(shared->second);
     bytes += align_up(byte_size(DType::f32, shape.elements()));
   }
-  for (const SlotSpec& slot : step.slots) bytes += align_up(slot.type.bytes());
+  for (const SlotSpec& slot : step.slots)
+    if (!slot.sharding || is_held(*slot.sharding, step.rank)) bytes += align_up(slot.type.bytes());
   return bytes;
 }
 

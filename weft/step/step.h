@@ -17,11 +17,10 @@
 #include "weft/runtime/executor.h"
 #include "weft/spec/run_spec.h"
 #include "weft/step/optimizers/optimizer.h"
+#include "weft/step/pipeline_outlook.h"
+#include "weft/step/states/state_sharding.h"
 
 namespace weft::step {
-
-/// Of states of which each rank keeps a part, by name.
-using Shardings = std::map<std::string, Sharding>;
 
 struct TrainingStep {
   Graph graph;  // forward, backward, update; where one process accumulates batches, forward, backward and the sum
@@ -29,15 +28,20 @@ struct TrainingStep {
   std::vector<SlotSpec> slots;                    // of the optimiser
   std::optional<Graph> update = {};               // of batches that are summed first: from the sum of the gradients on
   std::optional<Graph> averaging = {};            // of ranks that train apart: the mean of their states (local_steps.h)
-  Shardings shardings = {};  // of states that the ranks share (sharded_states.h, tensor_parallel.h)
-  Mesh mesh = Mesh({});      // of the ranks
+  // Of states that the ranks share (sharded_states.h, tensor_parallel.h), or that not all of them hold
+  // (pipeline_step.h).
+  Shardings shardings = {};
+  Mesh mesh = Mesh({});                          // of the ranks
+  int rank = 0;                                  // of this step, where the ranks of a pipeline have different ones
+  std::optional<PipelineOutlook> pipeline = {};  // of a step of a pipeline
 };
 
 struct TrainingStepOptions {
   bool gradient_outputs = false;  // also outputs "gradient.NAME" (of the scaled loss, where the spec scales it), for
                                   // comparison with other programs
-  int ranks = 1;                  // that train together, each on a part of every batch
+  int ranks = 1;                  // that train together, each on a part of every batch: those along the axis data
   int tensor_ranks = 1;           // that share the layers, in place of each of them
+  int rank = 0;                   // of all ranks of a pipeline this one (rank_mesh.h)
   passes::Ranks costs = {};       // of their links, by which compression is chosen
   std::shared_ptr<const CostModel> nodes = rated_costs();  // likewise: how long nodes take
 };
@@ -53,7 +57,9 @@ struct TrainingStepOptions {
 /// Outputs: "loss" (mean over the labels of the batch that count) and, where there are classes, "correct": the rows
 /// whose largest logit is the label (scaled to all rows), or the sequences that are right as a whole. With several
 /// ranks, the batch is this rank's part; the outputs and the new state are those of all parts, and kStop, kOwnLoss and
-/// kOwnGradient (data_parallel.h) are added. With shard.zero the ranks share states (sharded_states.h).
+/// kOwnGradient (data_parallel.h) are added. With shard.zero the ranks share states (sharded_states.h). With
+/// mesh.pipeline it is the step of one rank of a pipeline, for all its micro-batches (pipeline_step.h); in place of
+/// "step" it counts them with "step/0", "step/1", ....
 TrainingStep build_training_step(const Library& library, const spec::RunSpec& spec, const models::ModelInput& input,
                                  const TrainingStepOptions& options = {});
 

@@ -4,6 +4,7 @@
 
 #include "weft/base/rng.h"
 #include "weft/step/accumulation.h"
+#include "weft/step/micro_batches.h"
 #include "weft/step/optimizers/ema.h"
 #include "weft/step/optimizers/lookahead.h"
 #include "weft/step/schedules/schedule.h"
@@ -46,6 +47,9 @@ void StepScalars::bind(Executor& batch, Executor* update) {
   };
   add(batch, "seed", [this](const StepPart& at) { return seed_of_shard(spec_.seed, first_shard_ + at.shard); });
   add(batch, kShardIndex, [](const StepPart& at) { return at.shard; });
+  for (int64_t m = 0; is_pipelined(spec_) && m < micro_batches_of(spec_); ++m)
+    add(batch, name_of_micro_step(m),
+        [=, this](const StepPart& at) { return course_.batches_before(at.step) * micro_batches_of(spec_) + m; });
   // Counts batches, updates where they are the same.
   add(batch, "step", [this](const StepPart& at) { return course_.batches_before(at.step) + at.part; });
   add(batch, "accumulated", [](const StepPart& at) { return at.part == 0 ? 0.0 : 1.0; });

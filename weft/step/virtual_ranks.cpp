@@ -11,6 +11,7 @@
 #include "weft/ops/ranks/tree_sum.h"
 #include "weft/step/data_parallel.h"
 #include "weft/step/metrics/counted_labels.h"
+#include "weft/step/micro_batches.h"
 
 namespace weft::step {
 
@@ -199,8 +200,9 @@ TrainingStep build_sharded_step(Graph shard, const spec::RunSpec& spec, std::vec
 void start_shard_sums(const TrainingStep& step, State& state) {
   std::vector<SlotSpec> sums;
   for (const SlotSpec& slot : step.slots)
-    if (slot.name.starts_with(slot_name(kShardSumSlot, ""))) sums.push_back(slot);
-  start_slots(sums, state);
+    if (slot.name.starts_with(slot_name(kShardSumSlot, "")) || slot.name.starts_with(slot_name(kMicroSumSlot, "")))
+      sums.push_back(slot);
+  start_slots(sums, state, step.rank);
 }
 
 std::vector<int64_t> rows_of_shards(int64_t count, int64_t virtual_ranks, int place, int processes) {

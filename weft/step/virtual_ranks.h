@@ -51,7 +51,7 @@ TrainingStep build_sharded_step(Graph shard, const spec::RunSpec& spec, std::vec
                                 std::vector<TrainedParameter> trained, const std::vector<std::string>& averaged,
                                 const ShardResults& results, int ranks, const Entries& entries);
 
-/// Makes the slots of partial sums, which checkpoints leave out.
+/// Makes the slots of partial sums, which checkpoints leave out; those over micro-batches too (micro_batches.h).
 void start_shard_sums(const TrainingStep& step, State& state);
 
 /// The rows of each of this process's shards, in order, in a batch of `count` samples.

@@ -17,6 +17,7 @@
 #include "weft/step/data_parallel.h"
 #include "weft/step/local_steps.h"
 #include "weft/step/metrics/entries.h"
+#include "weft/step/micro_batches.h"
 #include "weft/step/monitor.h"
 #include "weft/step/optimizers/loss_scaling.h"
 #include "weft/step/plateau.h"
@@ -167,7 +168,11 @@ class Loop {
 
   /// Of this rank's shards, the first of those that draw for themselves.
   int64_t first_draw() const {
-    return step::draws_by_global_index(in_.spec) ? 0 : step::place_of(in_.spec, in_.ranks) * shards_;
+    if (step::draws_by_global_index(in_.spec)) return 0;
+    const int place = step::is_pipelined(in_.spec)
+                          ? step::data_rank(in_.spec, comm::rank_of(in_.ranks), comm::number_of(in_.ranks))
+                          : step::place_of(in_.spec, in_.ranks);
+    return place * shards_;
   }
 
   /// In all, for the other ranks, in steps and to average weights.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "weft/graph/accumulation.h"
+#include "weft/graph/collective.h"
 
 namespace weft::passes {
 
@@ -20,6 +21,7 @@ bool replaces_state(const OpDef& op, int output) {
 
 std::vector<bool> find_late_nodes(const Graph& graph) {
   std::vector<bool> is_late(graph.nodes().size(), false), is_late_value(graph.values().size(), false);
+  bool has_late_message = false;
   for (size_t index = 0; index < graph.nodes().size(); ++index) {
     const Node& node = graph.nodes()[index];
     is_late[index] = std::any_of(node.inputs.begin(), node.inputs.end(),
@@ -28,6 +30,8 @@ std::vector<bool> find_late_nodes(const Graph& graph) {
     for (size_t output = 0; output < node.outputs.size(); ++output)
       replaces.push_back(!is_accumulation(node) && replaces_state(*node.op, static_cast<int>(output)));
     is_late[index] = is_late[index] || std::find(replaces.begin(), replaces.end(), false) == replaces.end();
+    // Messages keep their order, or two ranks might wait for each other.
+    if (is_message(node)) has_late_message = is_late[index] = is_late[index] || has_late_message;
     for (size_t output = 0; output < node.outputs.size(); ++output)
       is_late_value[index_of(node.outputs[output])] = is_late[index] || replaces[output];
   }

@@ -136,16 +136,19 @@ step::EpochMetrics epoch_from(const json& j) {
 
 json to_json(const PartsRecord& parts) {
   json shardings = json::object();
-  for (const auto& [name, sharding] : parts.shardings) shardings[name] = to_string(sharding);
+  for (const auto& [name, sharding] : parts.shardings) shardings[name] = step::to_string(sharding);
   return {{"ranks", parts.ranks}, {"shardings", shardings}};
 }
 
 PartsRecord parts_from(const json& j, const std::string& name) {
   PartsRecord parts{.ranks = whole_number(j.at("ranks")), .shardings = {}};
   for (const auto& [tensor, text] : j.at("shardings").items()) {
-    const Sharding sharding = parse_sharding(text.get<std::string>());
+    const step::StateSharding sharding = step::parse_state_sharding(text.get<std::string>());
     const MeshAxis* const axis = weft::axis_of(sharding);
-    if (axis == nullptr || axis->size != parts.ranks || sharding.partial || (sharding.flat && !sharding.split.empty()))
+    const bool is_split = axis != nullptr && axis->size == parts.ranks && sharding.on.empty() &&
+                          !(sharding.flat && !sharding.split.empty());
+    const bool is_elsewhere = axis == nullptr && !sharding.on.empty() && sharding.on.back() < parts.ranks;
+    if ((!is_split && !is_elsewhere) || sharding.partial)
       fail(ErrorKind::data, "'{}' is damaged: '{}' of '{}' is no split over {} ranks", name, to_string(sharding),
            tensor, parts.ranks);
     parts.shardings.emplace(tensor, sharding);

@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include "weft/graph/sharding.h"
 #include "weft/step/metrics.h"
+#include "weft/step/states/state_sharding.h"
 
 namespace weft::run {
 
@@ -30,8 +30,8 @@ bool is_better(const BestCheckpoint& one, const BestCheckpoint& other);
 
 /// Of a checkpoint that several ranks wrote, each its part of some tensors.
 struct PartsRecord {
-  int64_t ranks = 0;                          // with a part each; 0: there are no parts
-  std::map<std::string, Sharding> shardings;  // of those tensors, over these ranks
+  int64_t ranks = 0;          // with a part each; 0: there are no parts
+  step::Shardings shardings;  // of those tensors, over these ranks
 };
 
 struct Manifest {

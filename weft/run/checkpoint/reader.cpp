@@ -1,5 +1,7 @@
 #include "weft/run/checkpoint/reader.h"
 
+#include <set>
+
 #include "weft/base/error.h"
 #include "weft/base/files.h"
 
@@ -16,6 +18,13 @@ void require_there(const fs::path& path, const Manifest& manifest) {
        "'{}' is missing: {} ranks wrote this checkpoint in parts, and it is whole with all of them only; put the part "
        "back, or remove the checkpoint to go on from an older one",
        path.string(), manifest.parts.ranks);
+}
+
+std::set<std::string> names_in(const std::vector<std::unique_ptr<SafetensorsReader>>& parts) {
+  std::set<std::string> names;
+  for (const auto& part : parts)
+    for (const auto& [name, type] : part->types()) names.insert(name);
+  return names;
 }
 
 }  // namespace
@@ -41,7 +50,7 @@ CheckpointReader::CheckpointReader(const fs::path& directory, bool with_optimize
   for (const auto& [file, reader] : whole_)
     for (const auto& [name, type] : reader->types()) names[file].push_back(name);
   for (const auto& [file, readers] : parts_)
-    for (const auto& [name, type] : readers.front()->types()) names[file].push_back(name);
+    for (const std::string& name : names_in(readers)) names[file].push_back(name);
   places_ = places_of(names);
 }
 
@@ -74,6 +83,13 @@ TensorType CheckpointReader::type(const std::string& name) const {
     fail(ErrorKind::data, "'{}' is damaged: its manifest does not say how '{}' is split", directory_.string(), at.name);
   }
   TensorType type{DType::f32, part_shape(sharding->second), {}};
+  if (const std::vector<int>& holders = sharding->second.on; !holders.empty()) {
+    const auto& types = parts_.at(at.file).at(static_cast<size_t>(holders.front()))->types();
+    if (const auto held = types.find(at.name); held != types.end() && held->second.shape == type.shape)
+      return held->second;
+    fail(ErrorKind::data, "'{}' is damaged: the part of rank {} has no '{}' {}", directory_.string(), holders.front(),
+         at.name, to_string(type));
+  }
   for (const auto& part : parts_.at(at.file)) {
     const auto found = part->types().find(at.name);
     if (found == part->types().end() || found->second != type)
@@ -88,6 +104,8 @@ Tensor CheckpointReader::read(const std::string& name) {
   const TensorType whole_type = type(name);
   const auto sharding = manifest_.parts.shardings.find(at.name);
   if (sharding == manifest_.parts.shardings.end()) return whole_.at(at.file)->read(at.name);
+  if (const std::vector<int>& holders = sharding->second.on; !holders.empty())
+    return parts_.at(at.file).at(static_cast<size_t>(holders.front()))->read(at.name);
   Tensor tensor(whole_type);
   for (size_t rank = 0; rank < parts_.at(at.file).size(); ++rank)
     put_part(tensor, parts_.at(at.file)[rank]->read(at.name), sharding->second, static_cast<int64_t>(rank));

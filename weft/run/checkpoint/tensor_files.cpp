@@ -4,9 +4,11 @@
 
 #include <cmath>
 #include <fstream>
+#include <set>
 
 #include "weft/base/error.h"
 #include "weft/base/files.h"
+#include "weft/step/micro_batches.h"
 #include "weft/step/optimizers/ema.h"
 #include "weft/step/optimizers/optimizer.h"
 #include "weft/step/virtual_ranks.h"
@@ -28,19 +30,27 @@ const char* stem_of(TensorFile file) { return file == TensorFile::model ? "model
 std::string average_of(const std::string& name) { return step::slot_name(step::kEmaSlot, name); }
 
 /// As many as the processes of the moment want, and of no worth between steps.
-bool is_left_out(const std::string& name) { return name.starts_with(step::slot_name(step::kShardSumSlot, "")); }
+bool is_left_out(const std::string& name) {
+  return name.starts_with(step::slot_name(step::kShardSumSlot, "")) ||
+         name.starts_with(step::slot_name(step::kMicroSumSlot, ""));
+}
+
+std::set<std::string> names_of(const State& state) {
+  const std::vector<std::string> names = state.names();
+  return {names.begin(), names.end()};
+}
 
 /// From the names in the file to the states.
-std::map<std::string, std::string> entries_of(const State& state, TensorFile file) {
+std::map<std::string, std::string> entries_of(const std::set<std::string>& states, TensorFile file) {
   const bool slots = file == TensorFile::optimizer;
   std::map<std::string, std::string> sources;
-  for (const std::string& name : state.names()) {
+  for (const std::string& name : states) {
     if (is_left_out(name)) continue;
     if (is_slot(name)) {
       if (slots && !name.starts_with(average_of(""))) sources[name] = name;
       continue;
     }
-    const bool averaged = state.has(average_of(name));
+    const bool averaged = states.contains(average_of(name));
     if (!slots) sources[name] = averaged ? average_of(name) : name;
     if (slots && averaged) sources[step::slot_name(kTrainedSlot, name)] = name;
   }
@@ -94,26 +104,32 @@ std::map<std::string, TensorPlace> places_of(const std::map<TensorFile, std::vec
   return places;
 }
 
-std::map<std::string, Sharding> shardings_in_files(const State& state,
-                                                   const std::map<std::string, Sharding>& shardings) {
-  std::map<std::string, Sharding> in_files;
+step::Shardings shardings_in_files(const State& state, const step::Shardings& shardings) {
+  step::Shardings in_files;
+  std::set<std::string> states = names_of(state);
+  for (const auto& [name, sharding] : shardings) states.insert(name);  // also those that other ranks hold
   for (const TensorFile file : {TensorFile::model, TensorFile::optimizer})
-    for (const auto& [entry, source] : entries_of(state, file))
+    for (const auto& [entry, source] : entries_of(states, file))
       if (const auto shared = shardings.find(source); shared != shardings.end())
         in_files.emplace(entry, shared->second);
   return in_files;
 }
 
-bool has_parts(TensorFile file, const std::map<std::string, Sharding>& in_parts) {
+bool has_parts(TensorFile file, const step::Shardings& in_parts) {
   for (const auto& [name, sharding] : in_parts)
     if (file_of(name) == file) return true;
   return false;
 }
 
 FileRecord write_tensors(const fs::path& path, const State& state, TensorFile file, int64_t step,
-                         const std::map<std::string, Sharding>& in_parts, bool part) {
-  std::map<std::string, std::string> sources = entries_of(state, file);
-  std::erase_if(sources, [&](const auto& entry) { return in_parts.contains(entry.first) != part; });
+                         const step::Shardings& in_parts, bool part, int rank) {
+  std::map<std::string, std::string> sources = entries_of(names_of(state), file);
+  std::erase_if(sources, [&](const auto& entry) {
+    const auto found = in_parts.find(entry.first);
+    if (found == in_parts.end()) return part;
+    const std::vector<int>& holders = found->second.on;
+    return !part || (!holders.empty() && holders.front() != rank);
+  });
   std::vector<SafetensorsEntry> entries;
   for (const auto& [entry, source] : sources)
     entries.push_back({entry, {state.type(source).dtype, state.type(source).shape, {}}});

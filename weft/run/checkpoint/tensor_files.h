@@ -33,15 +33,15 @@ struct TensorPlace {
 std::map<std::string, TensorPlace> places_of(const std::map<TensorFile, std::vector<std::string>>& names);
 
 /// Of the tensors of the files those of which the state is in `shardings`, which is by state.
-std::map<std::string, Sharding> shardings_in_files(const State& state,
-                                                   const std::map<std::string, Sharding>& shardings);
+step::Shardings shardings_in_files(const State& state, const step::Shardings& shardings);
 
-/// Writes what the state holds for the file: the tensors in `in_parts` if it is that of a `part`, else all others.
+/// Writes what the state holds for the file: the tensors in `in_parts` if it is that of a `part`, else all others. Of
+/// what some ranks alone hold the first of them writes it: `rank` is this one.
 /// Error(numeric) naming the state and the step where a number is not finite.
 FileRecord write_tensors(const std::filesystem::path& path, const State& state, TensorFile file, int64_t step,
-                         const std::map<std::string, Sharding>& in_parts = {}, bool part = false);
+                         const step::Shardings& in_parts = {}, bool part = false, int rank = 0);
 /// Whether a rank's part of this file holds anything.
-bool has_parts(TensorFile file, const std::map<std::string, Sharding>& in_parts);
+bool has_parts(TensorFile file, const step::Shardings& in_parts);
 
 /// Error(data) where the file has not the record's size and checksum, Error(io) where it cannot be read.
 void check_file(const std::filesystem::path& path, const FileRecord& record);

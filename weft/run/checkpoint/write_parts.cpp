@@ -31,16 +31,16 @@ void require_seen(const fs::path& directory) {
        directory.parent_path().string());
 }
 
-/// How the tensors of a checkpoint, all of which are split along one axis, are divided.
+/// How the tensors of a checkpoint are divided: all of them are split along one axis, or each is on some ranks alone.
 struct Division {
   int64_t parts = 0, part = 0;  // of this rank
   bool writes = false;          // this rank
 };
 
-Division division_of(const comm::Communicator& ranks, const std::map<std::string, Sharding>& shardings,
-                     const Mesh& mesh) {
+Division division_of(const comm::Communicator& ranks, const step::Shardings& shardings, const Mesh& mesh) {
   if (shardings.empty()) return {};
-  const Sharding& sharding = shardings.begin()->second;
+  const step::StateSharding& sharding = shardings.begin()->second;
+  if (!sharding.on.empty()) return {ranks.size(), ranks.rank(), true};
   const std::vector<int> holders = holders_of(sharding, mesh);
   return {static_cast<int64_t>(holders.size()), coordinate_of(sharding, mesh, ranks.rank()),
           std::find(holders.begin(), holders.end(), ranks.rank()) != holders.end()};
@@ -48,13 +48,14 @@ Division division_of(const comm::Communicator& ranks, const std::map<std::string
 
 /// This rank's part of each file that has any. What it wrote, as JSON.
 std::string write_own(const fs::path& directory, const State& state, int64_t step, const Division& division,
-                      const std::map<std::string, Sharding>& in_parts) {
+                      const step::Shardings& in_parts) {
   json records = json::object();
   if (!division.writes) return records.dump();
   for (const TensorFile file : {TensorFile::model, TensorFile::optimizer}) {
     if (!has_parts(file, in_parts)) continue;
     const std::string name = part_name_of(file, division.part, division.parts);
-    const FileRecord record = write_tensors(directory / name, state, file, step, in_parts, /*part=*/true);
+    const FileRecord record =
+        write_tensors(directory / name, state, file, step, in_parts, /*part=*/true, static_cast<int>(division.part));
     records[name] = {{"bytes", record.bytes}, {"crc32", record.checksum}};
   }
   return records.dump();
@@ -63,7 +64,7 @@ std::string write_own(const fs::path& directory, const State& state, int64_t ste
 }  // namespace
 
 void write_in_parts(comm::Communicator& ranks, CheckpointStore* store, const State& state, Manifest manifest,
-                    const std::map<std::string, Sharding>& shardings, const Mesh& mesh) {
+                    const step::Shardings& shardings, const Mesh& mesh) {
   const Division division = division_of(ranks, shardings, mesh);
   std::optional<UnfinishedDirectory> unfinished;
   manifest.files.clear();

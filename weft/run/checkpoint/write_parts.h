@@ -17,6 +17,6 @@ namespace weft::run {
 /// those of the first rank; `store` is null elsewhere. SharedError as CheckpointStore::write() gives it on any rank, or
 /// where a rank does not see the directory; the older checkpoints then stay as they are.
 void write_in_parts(comm::Communicator& ranks, CheckpointStore* store, const State& state, Manifest manifest,
-                    const std::map<std::string, Sharding>& shardings, const Mesh& mesh);
+                    const step::Shardings& shardings, const Mesh& mesh);
 
 }  // namespace weft::run

@@ -1,4 +1,4 @@
-// [compression], [averaging], [mesh], [shard]: what several ranks exchange, and what each of them keeps.
+// [compression], [averaging], [mesh], [shard], [pipeline]: what several ranks exchange, and what each of them keeps.
 #include "weft/spec/recipe_keys.h"
 
 namespace weft::spec {
@@ -33,9 +33,12 @@ std::vector<RecipeKey> rank_keys() {
   for (RecipeKey& key :
        KeySection<MeshSpec>("mesh", [](RunSpec& spec) -> MeshSpec& { return spec.mesh; })
            .add("data", &MeshSpec::data,
-                {.low = 0, .high = 65536, .unit = "ranks", .help = "that divide each batch; 0: all"})
+                {.low = 0, .high = 65536, .unit = "ranks", .help = "that divide each batch; 0: all that are left"})
            .quiet()
            .add("tensor", &MeshSpec::tensor, {.low = 1, .high = 1024, .unit = "ranks", .help = "that share the layers"})
+           .quiet()
+           .add("pipeline", &MeshSpec::pipeline,
+                {.low = 1, .high = 4096, .unit = "ranks", .help = "each of which has some layers"})
            .quiet()
            .take())
     keys.push_back(std::move(key));
@@ -51,6 +54,20 @@ std::vector<RecipeKey> rank_keys() {
                                           "inputs, rows, columns, whole or auto, with commas between"})
                             .quiet()
                             .take())
+    keys.push_back(std::move(key));
+  using Pipeline = PipelineSpec;
+  for (RecipeKey& key :
+       KeySection<Pipeline>("pipeline", [](RunSpec& spec) -> Pipeline& { return spec.pipeline; })
+           .add("schedule", &Pipeline::schedule,
+                {.choices = {"gpipe", "1f1b", "interleaved", "zero_bubble"}, .help = "in which ranks take turns"})
+           .quiet()
+           .add("micro_batches", &Pipeline::micro_batches,
+                {.low = 1, .high = 4096, .help = "into which each rank's part of a batch is divided"})
+           .quiet()
+           .add("chunks", &Pipeline::chunks,
+                {.low = 1, .high = 64, .help = "of layers, which each rank has", .read_by = {"interleaved"}})
+           .quiet()
+           .take())
     keys.push_back(std::move(key));
   return keys;
 }

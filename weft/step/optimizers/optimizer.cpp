@@ -24,6 +24,7 @@ Tensor start_of(const SlotSpec& slot, const State& state) {
 
 void start_slots(const std::vector<SlotSpec>& slots, State& state, const Mesh& mesh, int rank) {
   for (const SlotSpec& slot : slots) {
+    if (slot.sharding && !is_held(*slot.sharding, rank)) continue;
     if (slot.copy_of.empty() && slot.start == 0) {
       state.set(slot.name, Tensor(slot.type));
       continue;

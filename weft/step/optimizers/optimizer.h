@@ -9,6 +9,7 @@
 #include "weft/graph/graph.h"
 #include "weft/library/entries.h"
 #include "weft/spec/run_spec.h"
+#include "weft/step/states/state_sharding.h"
 
 namespace weft::step {
 
@@ -24,9 +25,9 @@ struct TrainedParameter {
 struct SlotSpec {
   std::string name;
   TensorType type;
-  std::string copy_of = {};               // begins as a copy of this state
-  double start = 0;                       // else each element is this
-  std::optional<Sharding> sharding = {};  // where ranks share it; the type is that of a part
+  std::string copy_of = {};                    // begins as a copy of this state
+  double start = 0;                            // else each element is this
+  std::optional<StateSharding> sharding = {};  // where ranks share it; the type is that of a part
 };
 
 /// Sets slots to what they begin with, on the rank of this number in the mesh.

@@ -1,0 +1,152 @@
+// Schedules of pipelines are data: what is checked here needs neither ranks nor a model.
+#include "weft/passes/ranks/pipeline_schedule.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "tests/support/error_of.h"
+#include "weft/base/error.h"
+
+namespace weft::passes {
+namespace {
+
+int chunks_of(const std::string& name, int chunks) { return name == "interleaved" ? chunks : 1; }
+
+/// Calls body(schedule, ranks, micro-batches, chunks) for all small ones.
+template <typename Body>
+void for_each_small(const std::string& name, Body&& body) {
+  for (int ranks = 1; ranks <= 8; ++ranks)
+    for (int micro_batches = 1; micro_batches <= 16; ++micro_batches)
+      for (int chunks = 1; chunks <= chunks_of(name, 4); ++chunks) {
+        SCOPED_TRACE(fmt::format("{}: {} ranks, {} micro-batches, {} chunks", name, ranks, micro_batches, chunks));
+        body(make_pipeline_schedule(name, ranks, micro_batches, chunks), ranks, micro_batches, chunks);
+      }
+}
+
+class Schedules : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(All, Schedules, testing::ValuesIn(pipeline_schedules()),
+                         [](const auto& info) { return info.param == "1f1b" ? "one_f_one_b" : info.param; });
+
+TEST_P(Schedules, NoRankWaitsForEverAndAllWorkIsDoneOnce) {
+  for_each_small(GetParam(), [](const PipelineSchedule& schedule, int ranks, int micro_batches, int chunks) {
+    // simulate() throws where a rank waits for ever, or work is missing or there twice.
+    const PipelineForecast forecast = simulate(schedule, chunks, equal_times(ranks * chunks, 1, 2, 0.1));
+    EXPECT_GE(forecast.seconds, 3.0 * micro_batches * chunks);
+  });
+}
+
+TEST_P(Schedules, MicroBatchesGoForwardInOrderThroughEachStage) {
+  for_each_small(GetParam(), [](const PipelineSchedule& schedule, int, int, int chunks) {
+    for (const auto& slots : schedule)
+      for (int chunk = 0; chunk < chunks; ++chunk) {
+        int last = -1;
+        for (const PipelineSlot& slot : slots) {
+          if (slot.work != PipelineWork::forward || slot.chunk != chunk) continue;
+          EXPECT_EQ(slot.micro_batch, last + 1);
+          last = slot.micro_batch;
+        }
+      }
+  });
+}
+
+TEST_P(Schedules, OneRankAloneNeverWaits) {
+  const int chunks = chunks_of(GetParam(), 2);
+  const PipelineForecast forecast =
+      simulate(make_pipeline_schedule(GetParam(), 1, 5, chunks), chunks, equal_times(chunks, 1, 2));
+  EXPECT_DOUBLE_EQ(forecast.bubble(), 0);
+}
+
+/// Idle seconds of each rank, where each stage takes 1 forward and 2 backward.
+double idle_of(const std::string& name, int ranks, int micro_batches, int chunks = 1) {
+  const PipelineForecast forecast = simulate(make_pipeline_schedule(name, ranks, micro_batches, chunks), chunks,
+                                             equal_times(ranks * chunks, 1.0 / chunks, 2.0 / chunks));
+  for (const double idle : forecast.idle) EXPECT_NEAR(idle, forecast.idle[0], 1e-9) << name;
+  return forecast.idle[0];
+}
+
+// (p - 1) (tf + tb): Narayanan et al. 2021, section 2.2.1.
+TEST(PipelineSchedule, GpipeAndOneForwardOneBackwardWaitForOnePassThroughTheOtherStages) {
+  for (const int ranks : {2, 3, 4, 8})
+    for (const int micro_batches : {ranks, 2 * ranks, 4 * ranks})
+      for (const char* name : {"gpipe", "1f1b"})
+        EXPECT_NEAR(idle_of(name, ranks, micro_batches), 3 * (ranks - 1), 1e-9);
+}
+
+// (p - 1) (tf + tb) / v: Narayanan et al. 2021, section 2.2.2.
+TEST(PipelineSchedule, ChunksDivideTheWait) {
+  for (const int ranks : {2, 4, 8})
+    for (const int chunks : {2, 4})
+      for (const int micro_batches : {ranks, 2 * ranks, 4 * ranks})
+        EXPECT_NEAR(idle_of("interleaved", ranks, micro_batches, chunks), 3.0 * (ranks - 1) / chunks, 1e-9)
+            << ranks << " " << chunks << " " << micro_batches;
+}
+
+// (p - 1) (TF + TB - TW): Qi et al. 2024, table 1, ZB-H1.
+TEST(PipelineSchedule, GradientsOfWeightsFillTheWait) {
+  for (const int ranks : {2, 4, 8})
+    for (const int micro_batches : {2 * ranks, 4 * ranks}) {
+      const PipelineForecast forecast =
+          simulate(make_pipeline_schedule("zero_bubble", ranks, micro_batches), 1, equal_times(ranks, 1, 2));
+      EXPECT_NEAR(forecast.seconds - 3.0 * micro_batches, ranks - 1, 1e-9) << ranks << " " << micro_batches;
+    }
+}
+
+// Of gpipe all wait; of the others as many as ranks are behind.
+TEST(PipelineSchedule, AsManyMicroBatchesWaitAsThePapersSay) {
+  constexpr int kRanks = 4, kMicroBatches = 12;
+  const auto waiting = [](const char* name) {
+    return simulate(make_pipeline_schedule(name, kRanks, kMicroBatches), 1, equal_times(kRanks, 1, 2)).most_waiting;
+  };
+  EXPECT_EQ(waiting("gpipe"), std::vector<int>(kRanks, kMicroBatches));
+  EXPECT_EQ(waiting("1f1b"), (std::vector<int>{4, 3, 2, 1}));
+  for (const int count : waiting("zero_bubble")) EXPECT_LE(count, kRanks);
+}
+
+TEST(PipelineSchedule, InterleavedKeepsAsManyAsThePaperSays) {
+  constexpr int kRanks = 4, kChunks = 2;
+  const PipelineForecast forecast = simulate(make_pipeline_schedule("interleaved", kRanks, 16, kChunks), kChunks,
+                                             equal_times(kRanks * kChunks, 1, 2));
+  for (int rank = 0; rank < kRanks; ++rank)
+    EXPECT_LE(forecast.most_waiting[static_cast<size_t>(rank)], (kRanks - rank - 1) * 2 + (kChunks - 1) * kRanks + 1);
+}
+
+TEST(PipelineSchedule, MicroBatchesThatTheRanksDoNotDivideStillGainByChunks) {
+  const PipelineForecast chunks = simulate(make_pipeline_schedule("interleaved", 4, 10, 2), 2, equal_times(8, 0.5, 1));
+  const PipelineForecast whole = simulate(make_pipeline_schedule("1f1b", 4, 10), 1, equal_times(4, 1, 2));
+  EXPECT_LT(chunks.seconds, whole.seconds);
+}
+
+TEST(PipelineSchedule, ALinkTakesItsTimeOnEachWay) {
+  const PipelineSchedule schedule = make_pipeline_schedule("1f1b", 2, 1);
+  EXPECT_DOUBLE_EQ(simulate(schedule, 1, equal_times(2, 1, 2, 0.25)).seconds, 2 * 1 + 2 * 2 + 2 * 0.25);
+}
+
+TEST(PipelineSchedule, AnOrderThatWaitsForItselfIsFound) {
+  PipelineSchedule schedule = make_pipeline_schedule("1f1b", 2, 2);
+  std::swap(schedule[1][0], schedule[1][1]);  // backward before forward
+  EXPECT_EQ(test::error_of([&] { simulate(schedule, 1, equal_times(2, 1, 2)); }),
+            "rank 0 of the pipeline waits for ever to do backward of micro-batch 0");
+}
+
+TEST(PipelineSchedule, WorkThatIsMissingOrThereTwiceIsFound) {
+  PipelineSchedule schedule = make_pipeline_schedule("gpipe", 2, 2);
+  schedule[0].pop_back();
+  EXPECT_EQ(test::error_of([&] { simulate(schedule, 1, equal_times(2, 1, 2)); }),
+            "the schedule of the pipeline leaves out some of its work");
+  schedule = make_pipeline_schedule("gpipe", 2, 2);
+  schedule[1].push_back(schedule[1].front());
+  EXPECT_EQ(test::error_of([&] { simulate(schedule, 1, equal_times(2, 1, 2)); }),
+            "rank 1 of the pipeline does forward of micro-batch 0 twice");
+}
+
+TEST(PipelineSchedule, NamesAndChunksThatThereAreNotAreRefused) {
+  EXPECT_EQ(test::error_of([] { make_pipeline_schedule("1f2b", 2, 2); }),
+            "there is no schedule '1f2b' of a pipeline; did you mean '1f1b'?");
+  EXPECT_EQ(test::error_of([] { make_pipeline_schedule("gpipe", 2, 2, 2); }),
+            "the schedule 'gpipe' has one chunk per rank, not 2; choose 'interleaved'");
+}
+
+}  // namespace
+}  // namespace weft::passes

@@ -1,0 +1,113 @@
+// Where a model is cut into stages, and what of its backward part belongs to which.
+#include "weft/passes/ranks/pipeline_stages.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/error_of.h"
+#include "weft/autodiff/autodiff.h"
+#include "weft/library/library.h"
+#include "weft/ops/ops.h"
+
+namespace weft::passes {
+namespace {
+
+using Begins = std::vector<size_t>;
+
+TEST(CutByCost, TheLargestPartIsAsSmallAsItCanBe) {
+  EXPECT_EQ(cut_by_cost({1, 1, 1, 1}, {0, 1, 1, 1}, 2), (Begins{0, 2}));
+  EXPECT_EQ(cut_by_cost({5, 1, 1, 1}, {0, 1, 1, 1}, 2), (Begins{0, 1}));
+  EXPECT_EQ(cut_by_cost({1, 1, 1, 6, 1, 2}, {0, 1, 1, 1, 1, 1}, 3), (Begins{0, 3, 4}));
+}
+
+TEST(CutByCost, OfCutsThatAreAsGoodTheOneThatFewerBytesCrossIsTaken) {
+  EXPECT_EQ(cut_by_cost({1, 0.01, 0.01, 1}, {0, 900, 100, 900}, 2), (Begins{0, 2}));
+}
+
+TEST(CutByCost, NoPartIsEmpty) {
+  EXPECT_EQ(cut_by_cost({1, 0, 0}, {0, 1, 1}, 3), (Begins{0, 1, 2}));
+  EXPECT_EQ(test::error_of(
+                [] {
+                  cut_by_cost({1, 1}, {0, 1}, 3);
+                },
+                ErrorKind::usage),
+            "3 stages want at least as many operations with weights before them, and there are 2");
+}
+
+/// A chain of fully connected layers, one tied to the first, with gradients.
+struct Chain {
+  explicit Chain(int layers) : library(standard_library()), graph(library.ops, "chain") {
+    const TensorType square{DType::f32, {32, 32}, {}};
+    ValueId x = graph.add_input(InputKind::batch, "x", {DType::f32, {8, 32}, {}});
+    for (int layer = 0; layer < layers; ++layer) {
+      const std::string name = fmt::format("weight{}", layer);
+      weights.push_back(graph.add_input(InputKind::parameter, name, square));
+      x = ops::relu(graph, ops::matmul(graph, x, weights.back(), false, false, fmt::format("product{}", layer)));
+    }
+    x = ops::matmul(graph, x, weights.front(), false, true, "tied");
+    loss = ops::reduce_mean(graph, x, {}, false, "loss");
+    graph.add_output("loss", loss);
+    gradients = add_gradients(graph, loss, weights, &origins);
+  }
+  StagedGraph cut(int stages) const { return cut_into_stages(graph, origins, gradients, stages, *rated_costs(), 1); }
+  int stage_of(const StagedGraph& staged, ValueId value) const {
+    return staged.stage[static_cast<size_t>(graph.value(value).producer.index)];
+  }
+  PipelineWork work_of(const StagedGraph& staged, ValueId value) const {
+    return staged.work[static_cast<size_t>(graph.value(value).producer.index)];
+  }
+
+  Library library;
+  Graph graph;
+  std::vector<ValueId> weights, gradients;
+  ValueId loss;
+  GradientOrigins origins;
+};
+
+TEST(PipelineStages, LayersAreDividedInTheirOrderAndTheLossIsLast) {
+  const Chain chain(7);
+  const StagedGraph staged = chain.cut(4);
+  int last = 0;
+  for (int layer = 0; layer < 7; ++layer) {
+    const int stage = chain.stage_of(staged, chain.graph.find_value(fmt::format("product{}", layer)));
+    EXPECT_GE(stage, last);
+    EXPECT_LE(stage, last + 1);
+    last = stage;
+  }
+  EXPECT_EQ(chain.stage_of(staged, chain.loss), 3);
+  for (const double seconds : staged.times.forward) EXPECT_GT(seconds, 0);
+}
+
+TEST(PipelineStages, AGradientIsMadeWhereItsLayerIs) {
+  const Chain chain(7);
+  const StagedGraph staged = chain.cut(4);
+  for (int layer = 1; layer < 7; ++layer)
+    EXPECT_EQ(chain.stage_of(staged, chain.gradients[static_cast<size_t>(layer)]),
+              chain.stage_of(staged, chain.graph.find_value(fmt::format("product{}", layer))));
+}
+
+TEST(PipelineStages, GradientsOfWeightsAreApartFromThoseOfInputs) {
+  const Chain chain(7);
+  const StagedGraph staged = chain.cut(4);
+  for (int layer = 1; layer < 7; ++layer)
+    EXPECT_EQ(chain.work_of(staged, chain.gradients[static_cast<size_t>(layer)]), PipelineWork::backward_weights);
+  for (size_t stage = 0; stage < 4; ++stage) {
+    EXPECT_GT(staged.times.backward_inputs[stage], 0) << stage;
+    EXPECT_GT(staged.times.backward_weights[stage], 0) << stage;
+  }
+}
+
+TEST(PipelineStages, WhatDependsOnNoWeightIsInNoStage) {
+  const Chain chain(3);
+  const StagedGraph staged = chain.cut(2);
+  for (size_t index = 0; index < chain.graph.nodes().size(); ++index)
+    if (chain.graph.nodes()[index].op->name == "constant") {
+      EXPECT_EQ(staged.stage[index], kNoStage);
+    }
+}
+
+TEST(PipelineStages, MoreStagesThanLayersAreRefused) {
+  EXPECT_NE(test::error_of([] { Chain(1).cut(9); }, ErrorKind::usage).find("9 stages want"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace weft::passes

@@ -1,0 +1,230 @@
+#include "weft/passes/ranks/pipeline_schedule.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <numeric>
+
+#include "weft/base/error.h"
+#include "weft/base/names.h"
+
+namespace weft::passes {
+
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+using Slots = std::vector<PipelineSlot>;
+
+Slots gpipe(int micro_batches) {
+  Slots slots;
+  for (const PipelineWork work : {PipelineWork::forward, PipelineWork::backward})
+    for (int micro_batch = 0; micro_batch < micro_batches; ++micro_batch) slots.push_back({work, micro_batch, 0});
+  return slots;
+}
+
+Slots one_forward_one_backward(int rank, int ranks, int micro_batches) {
+  Slots slots;
+  const int ahead = std::min(ranks - 1 - rank, micro_batches);
+  for (int micro_batch = 0; micro_batch < ahead; ++micro_batch)
+    slots.push_back({PipelineWork::forward, micro_batch, 0});
+  for (int micro_batch = 0; micro_batch < micro_batches; ++micro_batch) {
+    if (ahead + micro_batch < micro_batches) slots.push_back({PipelineWork::forward, ahead + micro_batch, 0});
+    slots.push_back({PipelineWork::backward, micro_batch, 0});
+  }
+  return slots;
+}
+
+/// When each piece of work of each stage is done; kNever: it is not yet.
+class Done {
+ public:
+  Done(int ranks, int chunks, int micro_batches, double link)
+      : ranks_(ranks), stages_(ranks * chunks), micro_batches_(micro_batches), link_(link) {
+    for (std::vector<double>& times : times_)
+      times.assign(static_cast<size_t>(stages_) * static_cast<size_t>(micro_batches), kNever);
+  }
+
+  int stage_of(int rank, const PipelineSlot& slot) const { return slot.chunk * ranks_ + rank; }
+  bool is_one(int rank, const PipelineSlot& slot) const {
+    return slot.micro_batch >= 0 && slot.micro_batch < micro_batches_ && slot.chunk >= 0 &&
+           stage_of(rank, slot) < stages_;
+  }
+
+  /// When its operands are there; kNever where that is not known yet.
+  double ready(int rank, const PipelineSlot& slot) const {
+    const int stage = stage_of(rank, slot), m = slot.micro_batch;
+    const double link = ranks_ > 1 ? link_ : 0;
+    if (slot.work == PipelineWork::forward) return stage == 0 ? 0 : at(kForward, stage - 1, m) + link;
+    if (slot.work == PipelineWork::backward_weights) return at(kInputs, stage, m);
+    const double own = at(kForward, stage, m);
+    return stage + 1 == stages_ ? own : std::max(own, at(kInputs, stage + 1, m) + link);
+  }
+
+  /// False where it is done already.
+  bool set(int rank, const PipelineSlot& slot, double end) {
+    const int stage = stage_of(rank, slot), m = slot.micro_batch;
+    const auto place = static_cast<size_t>(stage * micro_batches_ + m);
+    const bool inputs = slot.work == PipelineWork::backward || slot.work == PipelineWork::backward_inputs;
+    const bool weights = slot.work == PipelineWork::backward || slot.work == PipelineWork::backward_weights;
+    bool is_first = true;
+    for (const auto& [is_of_it, kind] : {std::pair{slot.work == PipelineWork::forward, kForward},
+                                         std::pair{inputs, kInputs}, std::pair{weights, kWeights}}) {
+      if (!is_of_it) continue;
+      is_first = is_first && times_[kind][place] == kNever;
+      times_[kind][place] = end;
+    }
+    return is_first;
+  }
+
+  bool is_all() const {
+    return std::all_of(times_.begin(), times_.end(), [](const std::vector<double>& times) {
+      return std::find(times.begin(), times.end(), kNever) == times.end();
+    });
+  }
+
+ private:
+  static constexpr size_t kForward = 0, kInputs = 1, kWeights = 2;
+  double at(size_t kind, int stage, int micro_batch) const {
+    return times_[kind][static_cast<size_t>(stage * micro_batches_ + micro_batch)];
+  }
+
+  const int ranks_, stages_, micro_batches_;
+  const double link_;
+  std::array<std::vector<double>, 3> times_;
+};
+
+/// ZB-H1: as 1f1b, but the gradients of weights of a rank lag behind by as many micro-batches as there are ranks before
+/// it. What lags fills the end, where ranks would wait for those behind them.
+Slots zero_bubble(int rank, int ranks, int micro_batches) {
+  Slots slots;
+  const int ahead = std::min(ranks - 1 - rank, micro_batches);
+  int weights = 0;
+  for (int micro_batch = 0; micro_batch < ahead; ++micro_batch)
+    slots.push_back({PipelineWork::forward, micro_batch, 0});
+  for (int micro_batch = 0; micro_batch < micro_batches; ++micro_batch) {
+    if (ahead + micro_batch < micro_batches) slots.push_back({PipelineWork::forward, ahead + micro_batch, 0});
+    slots.push_back({PipelineWork::backward_inputs, micro_batch, 0});
+    if (micro_batch >= rank) slots.push_back({PipelineWork::backward_weights, weights++, 0});
+  }
+  while (weights < micro_batches) slots.push_back({PipelineWork::backward_weights, weights++, 0});
+  return slots;
+}
+
+/// As Narayanan et al. do it. Where the ranks do not divide the micro-batches, the last group lacks some.
+Slots interleaved(int rank, int ranks, int micro_batches, int chunks) {
+  const int all = (micro_batches + ranks - 1) / ranks * ranks * chunks;
+  Slots slots;
+  const auto add = [&](PipelineWork work, int at) {
+    const int chunk = at % (ranks * chunks) / ranks, m = at / (ranks * chunks) * ranks + at % ranks;
+    if (m < micro_batches) slots.push_back({work, m, work == PipelineWork::forward ? chunk : chunks - 1 - chunk});
+  };
+  const int ahead = std::min(all, (ranks - rank - 1) * 2 + (chunks - 1) * ranks);
+  for (int at = 0; at < ahead; ++at) add(PipelineWork::forward, at);
+  for (int at = 0; at < all; ++at) {
+    if (ahead + at < all) add(PipelineWork::forward, ahead + at);
+    add(PipelineWork::backward, at);
+  }
+  return slots;
+}
+
+std::string_view name_of(PipelineWork work) {
+  constexpr std::string_view kNames[] = {"forward", "backward", "the gradients of the inputs",
+                                         "the gradients of the weights"};
+  return kNames[static_cast<size_t>(work)];
+}
+
+double seconds_of(const PipelineTimes& times, int stage, PipelineWork work) {
+  const auto at = static_cast<size_t>(stage);
+  double seconds = work == PipelineWork::forward ? times.forward.at(at) : 0;
+  if (work == PipelineWork::backward || work == PipelineWork::backward_inputs) seconds += times.backward_inputs.at(at);
+  if (work == PipelineWork::backward || work == PipelineWork::backward_weights)
+    seconds += times.backward_weights.at(at);
+  return seconds;
+}
+
+}  // namespace
+
+const std::vector<std::string>& pipeline_schedules() {
+  static const std::vector<std::string> names = {"gpipe", "1f1b", "interleaved", "zero_bubble"};
+  return names;
+}
+
+PipelineSchedule make_pipeline_schedule(std::string_view name, int ranks, int micro_batches, int chunks) {
+  check(ranks >= 1 && micro_batches >= 1 && chunks >= 1, "a pipeline of nothing");
+  const std::vector<std::string>& known = pipeline_schedules();
+  if (std::find(known.begin(), known.end(), name) == known.end())
+    fail(ErrorKind::usage, "there is no schedule '{}' of a pipeline{}", name, suggestion(std::string(name), known));
+  if (chunks > 1 && name != "interleaved")
+    fail(ErrorKind::usage, "the schedule '{}' has one chunk per rank, not {}; choose 'interleaved'", name, chunks);
+  PipelineSchedule schedule;
+  for (int rank = 0; rank < ranks; ++rank)
+    schedule.push_back(name == "gpipe"         ? gpipe(micro_batches)
+                       : name == "zero_bubble" ? zero_bubble(rank, ranks, micro_batches)
+                       : chunks > 1            ? interleaved(rank, ranks, micro_batches, chunks)
+                                               : one_forward_one_backward(rank, ranks, micro_batches));
+  return schedule;
+}
+
+double PipelineForecast::bubble() const {
+  const double idle_seconds = std::accumulate(idle.begin(), idle.end(), 0.0);
+  return seconds > 0 ? idle_seconds / (seconds * static_cast<double>(idle.size())) : 0;
+}
+
+PipelineForecast simulate(const PipelineSchedule& schedule, int chunks, const PipelineTimes& times) {
+  const int ranks = static_cast<int>(schedule.size());
+  int micro_batches = 0;
+  for (const Slots& slots : schedule)
+    for (const PipelineSlot& slot : slots) micro_batches = std::max(micro_batches, slot.micro_batch + 1);
+  Done done(ranks, chunks, micro_batches, times.link);
+  PipelineForecast forecast;
+  forecast.begins.resize(schedule.size());
+  forecast.ends.resize(schedule.size());
+  forecast.most_waiting.assign(schedule.size(), 0);
+  std::vector<double> busy(schedule.size(), 0);
+  std::vector<int> waiting(schedule.size(), 0);
+  for (bool moves = true; moves;) {
+    moves = false;
+    for (size_t at = 0; at < schedule.size(); ++at) {
+      const int rank = static_cast<int>(at);
+      std::vector<double>& ends = forecast.ends[at];
+      while (ends.size() < schedule[at].size()) {
+        const PipelineSlot& slot = schedule[at][ends.size()];
+        if (!done.is_one(rank, slot)) fail(ErrorKind::usage, "rank {} of the pipeline has no such work", rank);
+        const double ready = done.ready(rank, slot);
+        if (ready == kNever) break;
+        const double begin = std::max(ready, ends.empty() ? 0 : ends.back());
+        const double seconds = seconds_of(times, done.stage_of(rank, slot), slot.work);
+        if (!done.set(rank, slot, begin + seconds))
+          fail(ErrorKind::usage, "rank {} of the pipeline does {} of micro-batch {} twice", rank, name_of(slot.work),
+               slot.micro_batch);
+        busy[at] += seconds;
+        if (slot.work == PipelineWork::forward)
+          forecast.most_waiting[at] = std::max(forecast.most_waiting[at], ++waiting[at]);
+        if (slot.work == PipelineWork::backward || slot.work == PipelineWork::backward_weights) --waiting[at];
+        forecast.begins[at].push_back(begin);
+        ends.push_back(begin + seconds);
+        forecast.seconds = std::max(forecast.seconds, begin + seconds);
+        moves = true;
+      }
+    }
+  }
+  for (size_t at = 0; at < schedule.size(); ++at)
+    if (forecast.ends[at].size() < schedule[at].size()) {
+      const PipelineSlot& slot = schedule[at][forecast.ends[at].size()];
+      fail(ErrorKind::usage, "rank {} of the pipeline waits for ever to do {} of micro-batch {}", at,
+           name_of(slot.work), slot.micro_batch);
+    }
+  if (!done.is_all()) fail(ErrorKind::usage, "the schedule of the pipeline leaves out some of its work");
+  for (const double seconds : busy) forecast.idle.push_back(forecast.seconds - seconds);
+  return forecast;
+}
+
+PipelineTimes equal_times(int stages, double forward, double backward, double link) {
+  const auto count = static_cast<size_t>(stages);
+  return {std::vector<double>(count, forward), std::vector<double>(count, backward / 2),
+          std::vector<double>(count, backward / 2), link};
+}
+
+}  // namespace weft::passes

@@ -1,0 +1,64 @@
+// Schedules of a pipeline as plain data: what each rank does, one piece of work after the other. The model is cut into
+// ranks * chunks stages; stage s lies on rank s % ranks, as its chunk s / ranks. Each micro-batch goes forward through
+// all stages, and backward through them in reverse. Both the step (step/rank_graph.h) and the forecast below read the
+// data.
+//   gpipe: all forward, then all backward (Huang et al. 2019, "GPipe")
+//   1f1b: a rank begins with as many micro-batches forward as there are ranks behind it, itself included, then goes one
+//     backward, one forward (Narayanan et al. 2019, "PipeDream"; 2021, "Efficient large-scale language model training")
+//   interleaved: the same with several chunks per rank (Narayanan et al. 2021, section 2.2)
+//   zero_bubble: ZB-H1 (Qi et al. 2024, "Zero bubble pipeline parallelism", section 3): the gradients of weights, which
+//     nobody waits for, fill the time in which a rank would wait. As many micro-batches wait as with 1f1b.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weft::passes {
+
+enum class PipelineWork : uint8_t {
+  forward,
+  backward,          // all of it
+  backward_inputs,   // the gradients of what came from the stage before: that stage waits for them
+  backward_weights,  // the other gradients
+};
+
+struct PipelineSlot {
+  PipelineWork work;
+  int micro_batch = 0, chunk = 0;
+  friend bool operator==(const PipelineSlot&, const PipelineSlot&) = default;
+};
+/// Per rank, in order.
+using PipelineSchedule = std::vector<std::vector<PipelineSlot>>;
+
+/// The names of all schedules.
+const std::vector<std::string>& pipeline_schedules();
+
+/// All three at least 1. Error(usage) for an unknown name, or several chunks of a schedule that has one.
+PipelineSchedule make_pipeline_schedule(std::string_view name, int ranks, int micro_batches, int chunks = 1);
+
+/// Seconds, per stage; `link`: from a stage to the next one on another rank.
+struct PipelineTimes {
+  std::vector<double> forward, backward_inputs, backward_weights;
+  double link = 0;
+};
+
+/// What the schedule makes of these times, where nothing else is waited for.
+struct PipelineForecast {
+  double seconds = 0;             // from the first forward to the last backward
+  std::vector<double> idle;       // per rank: seconds without work
+  std::vector<int> most_waiting;  // per rank: the most micro-batches of a chunk, summed over its chunks, that
+                                  // are forward and not all backward
+  std::vector<std::vector<double>> begins, ends;  // per rank and slot
+  /// Idle seconds of all ranks over their seconds in all.
+  double bubble() const;
+};
+
+/// Error(usage) where a rank would wait for ever, or a piece of work is missing or there twice.
+PipelineForecast simulate(const PipelineSchedule& schedule, int chunks, const PipelineTimes& times);
+
+/// Every stage alike: `backward` is divided into equal halves.
+PipelineTimes equal_times(int stages, double forward, double backward, double link = 0);
+
+}  // namespace weft::passes

@@ -1,0 +1,21 @@
+#include "weft/step/micro_batches.h"
+
+#include <fmt/format.h>
+
+#include "weft/base/error.h"
+
+namespace weft::step {
+
+std::string name_of_micro_step(int64_t micro_batch) { return fmt::format("step/{}", micro_batch); }
+
+int64_t rows_of_micro_batch(const spec::RunSpec& spec, int64_t rows) {
+  const int64_t count = micro_batches_of(spec);
+  if (rows % count != 0)
+    fail(ErrorKind::usage,
+         "pipeline.micro_batches = {} do not divide the {} samples that a rank takes of a batch; choose a batch of a "
+         "multiple of {} for each rank along mesh.data, or another number of micro-batches",
+         count, rows, count);
+  return rows / count;
+}
+
+}  // namespace weft::step

@@ -1,0 +1,184 @@
+#include "weft/step/pipeline_layout.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "weft/base/error.h"
+#include "weft/passes/ranks/overlap_all_reduces.h"
+
+namespace weft::step {
+
+namespace {
+
+using passes::PipelineSlot;
+using passes::PipelineWork;
+
+bool is_of(PipelineWork slot, PipelineWork node) {
+  return slot == node || (slot == PipelineWork::backward && node != PipelineWork::forward);
+}
+
+class LayoutBuilder {
+ public:
+  LayoutBuilder(const MicroBatch& micro, PipelineLayout& layout) : micro_(micro), layout_(layout) {}
+
+  void run() {
+    find_terms();
+    find_holders();
+    find_messages();
+    time_messages();
+  }
+
+ private:
+  const Graph& graph() const { return micro_.graph; }
+  bool is_alive(size_t index) const { return layout_.staged.is_alive[index]; }
+
+  /// Terms of a gradient that belong to different stages are summed apart, and put together once a step.
+  void find_terms() {
+    for (const TrainedParameter& parameter : micro_.trained) {
+      std::vector<ValueId> leaves;
+      add_leaves(parameter.gradient, leaves);
+      std::set<int> stages, ranks;
+      for (const ValueId leaf : leaves) {
+        const NodeId producer = graph().value(leaf).producer;
+        stages.insert(producer.valid() ? layout_.staged.stage[static_cast<size_t>(producer.index)] : passes::kNoStage);
+        ranks.insert(layout_.rank_of(graph(), leaf));
+      }
+      if (stages.size() == 1 || stages.contains(passes::kNoStage))
+        leaves = {parameter.gradient};
+      else
+        leave_out_sums(parameter.gradient);
+      ranks.erase(PipelineLayout::kNobody);
+      layout_.terms.push_back(std::move(leaves));
+      layout_.contributors.emplace_back(ranks.begin(), ranks.end());
+    }
+  }
+
+  bool is_sum(ValueId value) const {
+    const NodeId producer = graph().value(value).producer;
+    const size_t before = micro_.origins.forward_nodes, index = static_cast<size_t>(producer.index);
+    return producer.valid() && index >= before && micro_.origins.is_sum[index - before];
+  }
+
+  void add_leaves(ValueId value, std::vector<ValueId>& leaves) const {
+    if (!is_sum(value)) return leaves.push_back(value);
+    for (const ValueId input : graph().node(graph().value(value).producer).inputs) add_leaves(input, leaves);
+  }
+
+  /// They are not made in a micro-batch.
+  void leave_out_sums(ValueId value) {
+    if (!is_sum(value)) return;
+    const NodeId producer = graph().value(value).producer;
+    layout_.staged.is_alive[static_cast<size_t>(producer.index)] = false;
+    for (const ValueId input : graph().node(producer).inputs) leave_out_sums(input);
+  }
+
+  void find_holders() {
+    std::map<int32_t, std::set<int>> readers;  // by value
+    for (size_t index = 0; index < graph().nodes().size(); ++index) {
+      const int rank = layout_.rank_of(NodeId{static_cast<int32_t>(index)});
+      if (!is_alive(index) || rank == PipelineLayout::kNobody) continue;
+      for (const ValueId input : graph().nodes()[index].inputs) readers[input.index].insert(rank);
+    }
+    std::set<std::string> updated;
+    for (const StateUpdate& update : graph().updates()) updated.insert(update.state);
+    for (const GraphInput& input : graph().inputs()) {
+      if (input.kind != InputKind::parameter && !updated.contains(input.name) && !is_statistic(input)) continue;
+      std::set<int> ranks = readers[input.value.index];
+      if (ranks.empty()) ranks.insert(0);
+      layout_.holders[input.name] = {ranks.begin(), ranks.end()};
+    }
+  }
+  /// Also one that stays as it is.
+  static bool is_statistic(const GraphInput& input) {
+    return input.kind == InputKind::state && !input.name.starts_with(kSlotPrefix);
+  }
+
+  void find_messages() {
+    for (size_t index = 0; index < graph().nodes().size(); ++index) {
+      const NodeId id{static_cast<int32_t>(index)};
+      const int rank = layout_.rank_of(id);
+      if (!is_alive(index) || rank == PipelineLayout::kNobody) continue;
+      for (const ValueId input : graph().node(id).inputs) {
+        const int from = layout_.rank_of(graph(), input);
+        if (from == PipelineLayout::kNobody || from == rank) continue;
+        if (!layout_.message_to.emplace(std::pair(input.index, rank), layout_.messages.size()).second) continue;
+        const auto count = static_cast<size_t>(layout_.micro_batches);
+        layout_.messages.push_back(
+            {input, from, rank, std::vector<size_t>(count), std::vector<size_t>(count, kUnread)});
+      }
+    }
+  }
+
+  /// In which slots messages are sent, and read for the first time.
+  void time_messages() {
+    std::map<int32_t, std::vector<size_t>> sent;  // messages by value
+    for (size_t number = 0; number < layout_.messages.size(); ++number)
+      sent[layout_.messages[number].value.index].push_back(number);
+    for (int rank = 0; rank < layout_.ranks; ++rank) {
+      const std::vector<PipelineSlot>& slots = layout_.schedule[static_cast<size_t>(rank)];
+      for (size_t at = 0; at < slots.size(); ++at) {
+        const auto m = static_cast<size_t>(slots[at].micro_batch);
+        for (const NodeId id : layout_.nodes_of(rank, slots[at])) {
+          for (const ValueId input : graph().node(id).inputs) {
+            const auto message = layout_.message_to.find({input.index, rank});
+            if (message == layout_.message_to.end()) continue;
+            size_t& first = layout_.messages[message->second].first_read[m];
+            first = std::min(first, at);
+          }
+          for (const ValueId output : graph().node(id).outputs)
+            for (const size_t number : sent[output.index]) layout_.messages[number].sent[m] = at;
+        }
+      }
+    }
+  }
+
+  static constexpr size_t kUnread = ~size_t{0};
+  const MicroBatch& micro_;
+  PipelineLayout& layout_;
+};
+
+/// What the messages between two stages are predicted to take, in the mean.
+double link_seconds(const MicroBatch& micro, const PipelineLayout& layout) {
+  if (layout.ranks == 1 || layout.messages.empty()) return 0;
+  int64_t bytes = 0;
+  for (const PipelineMessage& message : layout.messages) bytes += micro.graph.type(message.value).bytes();
+  // By the same figures on every rank, whatever each has measured.
+  return passes::predicted_seconds(passes::Ranks{}, bytes / (2 * layout.staged.stages));
+}
+
+}  // namespace
+
+std::vector<NodeId> PipelineLayout::nodes_of(int rank, const PipelineSlot& slot) const {
+  std::vector<NodeId> nodes;
+  const int stage = slot.chunk * ranks + rank;
+  for (size_t index = 0; index < staged.stage.size(); ++index)
+    if (staged.is_alive[index] && staged.stage[index] == stage && is_of(slot.work, staged.work[index]))
+      nodes.push_back(NodeId{static_cast<int32_t>(index)});
+  return nodes;
+}
+
+PipelineLayout lay_out_pipeline(const MicroBatch& micro, const std::string& schedule, int ranks, int micro_batches,
+                                int chunks, const CostModel& costs, int threads) {
+  PipelineLayout layout;
+  layout.ranks = ranks;
+  layout.chunks = chunks;
+  layout.micro_batches = micro_batches;
+  layout.schedule = passes::make_pipeline_schedule(schedule, ranks, micro_batches, chunks);
+  std::vector<ValueId> gradients;
+  for (const TrainedParameter& parameter : micro.trained) gradients.push_back(parameter.gradient);
+  try {
+    layout.staged = passes::cut_into_stages(micro.graph, micro.origins, gradients, ranks * chunks, costs, threads);
+  } catch (const Error& error) {
+    fail(error.kind(), "[{}] cannot be cut for mesh.pipeline = {}{}: {}; choose fewer ranks along the pipeline{}",
+         micro.graph.name(), ranks, chunks > 1 ? fmt::format(" with pipeline.chunks = {}", chunks) : "", error.what(),
+         chunks > 1 ? ", or fewer chunks" : "");
+  }
+  LayoutBuilder(micro, layout).run();
+  layout.staged.times.link = link_seconds(micro, layout);
+  layout.forecast = passes::simulate(layout.schedule, chunks, layout.staged.times);
+  return layout;
+}
+
+}  // namespace weft::step
