@@ -202,7 +202,7 @@ void start_shard_sums(const TrainingStep& step, State& state) {
   for (const SlotSpec& slot : step.slots)
     if (slot.name.starts_with(slot_name(kShardSumSlot, "")) || slot.name.starts_with(slot_name(kMicroSumSlot, "")))
       sums.push_back(slot);
-  start_slots(sums, state, step.rank);
+  start_slots(sums, state, step.mesh, step.rank);
 }
 
 std::vector<int64_t> rows_of_shards(int64_t count, int64_t virtual_ranks, int place, int processes) {
