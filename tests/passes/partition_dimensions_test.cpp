@@ -16,7 +16,7 @@
 namespace weft::passes {
 namespace {
 
-const OpRegistry& registry() {
+const OpRegistry& known_ops() {
   static const OpRegistry all = ops::make_registry();
   return all;
 }
@@ -25,7 +25,7 @@ const MeshAxis kTwo{"tensor", 2};
 
 Graph partitioned(const std::string& text, const std::map<std::string, DimensionSplit>& states,
                   const std::set<std::string>& followers = {}) {
-  const Graph graph = parse_graph(text, registry());
+  const Graph graph = parse_graph(text, known_ops());
   DimensionOptions options{.axis = kTwo, .states = states, .followers = followers};
   options.last_of_forward = NodeId{static_cast<int32_t>(graph.nodes().size()) - 1};
   Graph result = partition_dimensions(graph, options).graph;
@@ -33,13 +33,13 @@ Graph partitioned(const std::string& text, const std::map<std::string, Dimension
   return result;
 }
 
-void expect_becomes(const std::string& before, const std::map<std::string, DimensionSplit>& states,
-                    const std::set<std::string>& followers, const std::string& after) {
-  EXPECT_EQ(print_graph(partitioned(before, states, followers)), print_graph(parse_graph(after, registry())));
+void expect_is_split_as(const std::string& before, const std::map<std::string, DimensionSplit>& states,
+                        const std::set<std::string>& followers, const std::string& after) {
+  EXPECT_EQ(print_graph(partitioned(before, states, followers)), print_graph(parse_graph(after, known_ops())));
 }
 
 TEST(PartitionDimensions, ALayerByOutputsAndOneByInputsReduceOnce) {
-  expect_becomes(R"graph(graph "g" {
+  expect_is_split_as(R"graph(graph "g" {
   batch %x "x" : f32[8,6]
   parameter %up "up" : f32[12,6]
   parameter %bias "bias" : f32[12]
@@ -50,7 +50,7 @@ TEST(PartitionDimensions, ALayerByOutputsAndOneByInputsReduceOnce) {
   %narrow = matmul(%active, %down) {transpose_b=true} : f32[8,6]
   output "y" %narrow
 })graph",
-                 {{"up", {0}}, {"down", {1}}}, {"bias"}, R"graph(graph "g" {
+                     {{"up", {0}}, {"down", {1}}}, {"bias"}, R"graph(graph "g" {
   batch %x "x" : f32[8,6]
   parameter %up "up" : f32[6,6] {sharding="split(tensor=2,-) of (12,6)"}
   parameter %bias "bias" : f32[6] {sharding="split(tensor=2) of (12)"}
@@ -66,7 +66,7 @@ TEST(PartitionDimensions, ALayerByOutputsAndOneByInputsReduceOnce) {
 
 /// A term of a norm that all ranks have counts as a share of it.
 TEST(PartitionDimensions, NormsBecomeOneSumOverTheRanks) {
-  expect_becomes(R"graph(graph "g" {
+  expect_is_split_as(R"graph(graph "g" {
   parameter %w "w" : f32[8,4]
   parameter %b "b" : f32[8]
   %one = squared_norm(%w) : f32[]
@@ -75,7 +75,7 @@ TEST(PartitionDimensions, NormsBecomeOneSumOverTheRanks) {
   %norm = sqrt(%sum) : f32[]
   output "norm" %norm
 })graph",
-                 {{"w", {1}}}, {}, R"graph(graph "g" {
+                     {{"w", {1}}}, {}, R"graph(graph "g" {
   parameter %w "w" : f32[8,2] {sharding="split(-,tensor=2) of (8,4)"}
   parameter %b "b" : f32[8]
   %one = squared_norm(%w) : f32[]
@@ -145,7 +145,7 @@ TEST_P(SplitClasses, GiveWhatOneRankGives) {
 })graph";
   const CpuBackend backend(1);
   test::NamedTensors inputs;
-  const Graph whole_graph = parse_graph(text, registry());
+  const Graph whole_graph = parse_graph(text, known_ops());
   for (const GraphInput& input : whole_graph.inputs())
     inputs[input.name] = draw_tensor(whole_graph.type(input.value), {-2, 2}, 4);
   inputs["labels"] = draw_tensor({DType::i32, {9}, {}}, {0, 8}, 4);
