@@ -23,7 +23,7 @@ Sharding sharding_of(const Shape& whole, int dimension, int64_t ranks, int64_t b
 }
 
 /// One example along one label.
-struct Case {
+struct PartCase {
   const OpDef& op;
   const OpExample& example;
   const DimensionRule& rule;
@@ -31,7 +31,7 @@ struct Case {
   int64_t ranks = 2, blocks = 1;
 };
 
-std::vector<Tensor> evaluate(const OpDef& op, const std::vector<Tensor>& inputs, const Attributes& attributes) {
+std::vector<Tensor> evaluate_parts(const OpDef& op, const std::vector<Tensor>& inputs, const Attributes& attributes) {
   std::vector<TensorType> types;
   for (const Tensor& input : inputs) types.push_back(input.type());
   return evaluate_node(build_graph(op, types, attributes).signature(), inputs, reference_backend());
@@ -42,7 +42,7 @@ std::optional<int> dimension_of(const std::vector<int>& labels, int label) {
 }
 
 /// What the ranks have of each result, by rank.
-std::vector<std::vector<Tensor>> run_parts(const Case& c, const std::vector<Tensor>& inputs,
+std::vector<std::vector<Tensor>> run_parts(const PartCase& c, const std::vector<Tensor>& inputs,
                                            const std::vector<Tensor>& whole) {
   std::vector<TensorType> input_types, output_types;
   for (const Tensor& input : inputs) input_types.push_back(input.type());
@@ -72,13 +72,13 @@ std::vector<std::vector<Tensor>> run_parts(const Case& c, const std::vector<Tens
       const auto at = std::find(c.op.inputs.begin(), c.op.inputs.end(), "place?") - c.op.inputs.begin();
       own.insert(own.begin() + at, std::move(place));
     }
-    results.push_back(evaluate(c.op, own, attributes));
+    results.push_back(evaluate_parts(c.op, own, attributes));
   }
   return results;
 }
 
 /// From what the ranks have.
-Tensor joined(const Case& c, size_t output, const std::vector<std::vector<Tensor>>& parts, const Tensor& whole) {
+Tensor joined(const PartCase& c, size_t output, const std::vector<std::vector<Tensor>>& parts, const Tensor& whole) {
   Tensor result(whole.type());
   if (const auto dimension = dimension_of(c.rule.outputs[output], c.label)) {
     for (int64_t rank = 0; rank < c.ranks; ++rank)
@@ -103,7 +103,7 @@ Tensor joined(const Case& c, size_t output, const std::vector<std::vector<Tensor
   return result;
 }
 
-void expect_near(const Tensor& one, const Tensor& other) {
+void expect_nearly_equal(const Tensor& one, const Tensor& other) {
   ASSERT_EQ(one.type(), other.type());
   double largest = 1;
   for (int64_t i = 0; i < other.elements(); ++i) largest = std::max(largest, std::abs(element(other, i)));
@@ -111,7 +111,7 @@ void expect_near(const Tensor& one, const Tensor& other) {
 }
 
 /// The fewest ranks that can share the label's dimensions in so many blocks; 1 where none can.
-int64_t ranks_for(const Case& c, const std::vector<Tensor>& inputs, const std::vector<Tensor>& whole) {
+int64_t ranks_for(const PartCase& c, const std::vector<Tensor>& inputs, const std::vector<Tensor>& whole) {
   const auto divides = [&](int64_t ranks) {
     for (size_t at = 0; at < inputs.size(); ++at)
       if (const auto dimension = dimension_of(c.rule.inputs[at], c.label);
@@ -150,19 +150,19 @@ TEST_P(SplitDimensions, TheRanksTogetherHaveWhatOneHas) {
     const ExampleGraph built = build_graph(op, example);
     const auto rule = passes::rule_of(built.graph, built.graph.node(built.node));
     if (!rule) continue;
-    const std::vector<Tensor> whole = evaluate(op, inputs, example.attributes);
+    const std::vector<Tensor> whole = evaluate_parts(op, inputs, example.attributes);
     if (!has_elements(inputs) || !has_elements(whole)) continue;
     for (const int label : labels_of(*rule))
       for (const int64_t blocks : {1, 2}) {
         SCOPED_TRACE("label " + std::to_string(label) + " in blocks " + std::to_string(blocks));
-        Case c{op, example, *rule, label, 2, blocks};
+        PartCase c{op, example, *rule, label, 2, blocks};
         const bool is_placed = std::count(rule->placed.begin(), rule->placed.end(), label) > 0;
         if (is_placed && blocks > 1 && op.name != "dropout") continue;
         c.ranks = ranks_for(c, inputs, whole);
         if (c.ranks == 1) continue;
         const std::vector<std::vector<Tensor>> parts = run_parts(c, inputs, whole);
         for (size_t output = 0; output < whole.size(); ++output)
-          expect_near(joined(c, output, parts, whole[output]), whole[output]);
+          expect_nearly_equal(joined(c, output, parts, whole[output]), whole[output]);
         ++checked;
       }
     if (rule->keeps_order) ++checked;  // below

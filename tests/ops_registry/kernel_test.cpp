@@ -76,6 +76,7 @@ const std::map<std::string, std::set<size_t>>& may_hide_nan() {
       {"scatter_nd", {0, 2}},
       {"top_k", {0}},
       {"embedding", {0}},
+      {"embedding_backward", {0}},  // of rows in other parts of a table
       {"dropout", {0}},
       {"resize", {0}},
       {"cumulative_sum", {0}},

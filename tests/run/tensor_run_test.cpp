@@ -13,9 +13,9 @@ namespace weft::run {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr int64_t kSamples = 320, kTestSamples = 70;
+constexpr int64_t kSamplesToShare = 320, kTestSamplesToShare = 70;
 
-data::DatasetInfo drawn_texts() {
+data::DatasetInfo drawn_lines() {
   return {.name = "drawn",
           .sample_shape = {16},
           .classes = 24,
@@ -40,7 +40,8 @@ class TensorRun : public RanksTest {
     return spec;
   }
   static Library library_of(const spec::RunSpec& spec) {
-    return drawn_library(spec.model.name == "transformer_lm" ? drawn_texts() : drawn_images(), kSamples, kTestSamples);
+    return drawn_library(spec.model.name == "transformer_lm" ? drawn_lines() : drawn_images(), kSamplesToShare,
+                         kTestSamplesToShare);
   }
   static spec::RunSpec shared(spec::RunSpec spec, int64_t tensor) {
     spec.mesh.tensor = tensor;

@@ -21,16 +21,16 @@
 namespace weft::step {
 namespace {
 
-struct Case {
+struct SplitCase {
   std::string model;
   std::vector<int64_t> input;
   std::string optimizer = "sgd";
   models::ModelOptions options = {};
   int64_t classes = 12;
 };
-void PrintTo(const Case& one, std::ostream* stream) { *stream << one.model; }
+void PrintTo(const SplitCase& one, std::ostream* stream) { *stream << one.model; }
 
-spec::RunSpec spec_of(const Case& one) {
+spec::RunSpec spec_of_case(const SplitCase& one) {
   spec::RunSpec spec;
   spec.model.name = one.model;
   spec.model.options = one.options;
@@ -39,17 +39,17 @@ spec::RunSpec spec_of(const Case& one) {
   return spec;
 }
 
-TrainingStep step_of(const Library& library, spec::RunSpec spec, const Case& one, int ranks) {
+TrainingStep step_of_case(const Library& library, spec::RunSpec spec, const SplitCase& one, int ranks) {
   spec.mesh.tensor = ranks;
   spec::resolve(spec);
   const models::ModelInput input{.batch = 4, .shape = one.input, .classes = one.classes};
   return build_training_step(library, spec, input, {.tensor_ranks = ranks});
 }
 
-const Case kTransformer{
+const SplitCase kSplitTransformer{
     "transformer_lm", {16}, "sgd", {{"layers", "2"}, {"heads", "4"}, {"width", "32"}, {"dropout", "0.2"}}, 48};
 
-class SplitWeights : public testing::TestWithParam<Case> {
+class SplitWeights : public testing::TestWithParam<SplitCase> {
  protected:
   /// What a rank reads in one step.
   test::NamedTensors inputs_of(const TrainingStep& step, int rank) const {
@@ -92,23 +92,23 @@ class SplitWeights : public testing::TestWithParam<Case> {
 
 INSTANTIATE_TEST_SUITE_P(
     Models, SplitWeights,
-    testing::Values(kTransformer,
-                    Case{"vit_tiny",
-                         {3, 16, 16},
-                         "sgd",
-                         {{"layers", "2"}, {"heads", "4"}, {"width", "32"}, {"patch", "4"}, {"dropout", "0.1"}}},
-                    Case{"mlp", {1, 16, 16}}, Case{"lenet5", {1, 28, 28}}, Case{"resnet20", {3, 16, 16}},
-                    Case{"resnet9", {3, 16, 16}, "sgd", {{"width", "8"}}},
-                    Case{"seq2seq_attention", {12}, "sgd", {{"width", "32"}, {"dropout", "0.3"}}, 24},
-                    Case{"lstm_classifier", {12}, "sgd", {{"width", "32"}}, 24}),
+    testing::Values(kSplitTransformer,
+                    SplitCase{"vit_tiny",
+                              {3, 16, 16},
+                              "sgd",
+                              {{"layers", "2"}, {"heads", "4"}, {"width", "32"}, {"patch", "4"}, {"dropout", "0.1"}}},
+                    SplitCase{"mlp", {1, 16, 16}}, SplitCase{"lenet5", {1, 28, 28}}, SplitCase{"resnet20", {3, 16, 16}},
+                    SplitCase{"resnet9", {3, 16, 16}, "sgd", {{"width", "8"}}},
+                    SplitCase{"seq2seq_attention", {12}, "sgd", {{"width", "32"}, {"dropout", "0.3"}}, 24},
+                    SplitCase{"lstm_classifier", {12}, "sgd", {{"width", "32"}}, 24}),
     [](const auto& info) { return info.param.model; });
 
 TEST_P(SplitWeights, OneStepIsThatOfOneRank) {
-  const TrainingStep alone = step_of(library_, spec_of(GetParam()), GetParam(), 1);
+  const TrainingStep alone = step_of_case(library_, spec_of_case(GetParam()), GetParam(), 1);
   const test::NamedTensors whole = evaluate_graph(alone.graph, inputs_of(alone, 0), backend_);
   for (const int ranks : {2, 4}) {
     SCOPED_TRACE(ranks);
-    const TrainingStep step = step_of(library_, spec_of(GetParam()), GetParam(), ranks);
+    const TrainingStep step = step_of_case(library_, spec_of_case(GetParam()), GetParam(), ranks);
     verify(step.graph, "splitting weights");
     std::vector<test::NamedTensors> inputs;
     for (int rank = 0; rank < ranks; ++rank) inputs.push_back(inputs_of(step, rank));
@@ -132,8 +132,8 @@ TEST_P(SplitWeights, OneStepIsThatOfOneRank) {
 }
 
 TEST_P(SplitWeights, EachRankBeginsWithItsPartOfTheWhole) {
-  const TrainingStep step = step_of(library_, spec_of(GetParam()), GetParam(), 2);
-  const State whole = initial_state(step_of(library_, spec_of(GetParam()), GetParam(), 1), 7);
+  const TrainingStep step = step_of_case(library_, spec_of_case(GetParam()), GetParam(), 2);
+  const State whole = initial_state(step_of_case(library_, spec_of_case(GetParam()), GetParam(), 1), 7);
   EXPECT_FALSE(step.shardings.empty());
   for (int rank = 0; rank < 2; ++rank) {
     const State state = initial_state(step, 7, rank);
@@ -146,7 +146,7 @@ TEST_P(SplitWeights, EachRankBeginsWithItsPartOfTheWhole) {
 }
 
 TEST_P(SplitWeights, NoWeightIsGatheredAndSlotsAreSplitAsTheirWeights) {
-  const TrainingStep step = step_of(library_, spec_of(GetParam()), GetParam(), 2);
+  const TrainingStep step = step_of_case(library_, spec_of_case(GetParam()), GetParam(), 2);
   for (const Node& node : step.graph.nodes()) {
     if (node.op->name != kAllGather) continue;
     NodeId from = step.graph.value(node.inputs[0]).producer;
@@ -161,24 +161,24 @@ TEST_P(SplitWeights, NoWeightIsGatheredAndSlotsAreSplitAsTheirWeights) {
     }
 }
 
-int64_t count(const Graph& graph, std::string_view op) {
+int64_t count_exchanges(const Graph& graph, std::string_view op) {
   return std::count_if(graph.nodes().begin(), graph.nodes().end(),
                        [&](const Node& node) { return node.op->name == op && axis_of_exchange(node) == kTensorAxis; });
 }
 
 class TensorParallel : public testing::Test {
  protected:
-  TrainingStep step(int ranks, const std::string& shard = "auto", const Case& one = kTransformer) const {
-    spec::RunSpec spec = spec_of(one);
+  TrainingStep step(int ranks, const std::string& shard = "auto", const SplitCase& one = kSplitTransformer) const {
+    spec::RunSpec spec = spec_of_case(one);
     spec.shard.tensor = shard;
-    return step_of(library_, spec, one, ranks);
+    return step_of_case(library_, spec, one, ranks);
   }
   int64_t arena_bytes(const TrainingStep& step) const {
     CompileOptions options;
     options.threads = 1;
     return compile(step.graph, backend_, options).plan.arena_bytes;
   }
-  std::string refusal(int ranks, const std::string& shard, const Case& one = kTransformer) const {
+  std::string refusal(int ranks, const std::string& shard, const SplitCase& one = kSplitTransformer) const {
     return test::error_of([&] { step(ranks, shard, one); }, ErrorKind::usage);
   }
 
@@ -190,8 +190,8 @@ TEST_F(TensorParallel, ATransformerReducesOncePerPairOfLayersForwardAndOnceBackw
   const Graph graph = passes::eliminate_common_subexpressions(step(2).graph);
   // Attention and feed-forward network of each of two blocks, forward and backward; the embedding forward, the head
   // backward, the sums of the loss, and the wish to stop.
-  EXPECT_EQ(count(graph, kAllReduce), 2 * 2 * 2 + 4);
-  EXPECT_EQ(count(graph, kAllGather), 1) << "the largest logits";
+  EXPECT_EQ(count_exchanges(graph, kAllReduce), 2 * 2 * 2 + 4);
+  EXPECT_EQ(count_exchanges(graph, kAllGather), 1) << "the largest logits";
 }
 
 TEST_F(TensorParallel, QueriesKeysAndValuesAreSplitByHeads) {
@@ -227,7 +227,7 @@ TEST_F(TensorParallel, PatternsSayHowWeightsAreSplit) {
 }
 
 TEST_F(TensorParallel, ALayerWhoseHeadsDoNotDivideStaysWholeOrIsNamed) {
-  Case three = kTransformer;
+  SplitCase three = kSplitTransformer;
   three.options["heads"] = "2";
   EXPECT_FALSE(step(4, "auto", three).shardings.contains("blocks.0.attn.qkv.weight"));
   EXPECT_EQ(refusal(4, "*.qkv.weight=outputs", three),
