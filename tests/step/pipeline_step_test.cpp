@@ -190,6 +190,20 @@ TEST(PipelineStep, FewerMicroBatchesWaitWithOneForwardOneBackwardThanWithGpipe) 
   }
 }
 
+TEST(PipelineStep, GradientsOfWeightsWaitUntilTheirSlot) {
+  const PipelineRig rig(model("transformer_lm"), 2, 8);
+  const CompiledStep last = compiled(steps_of(rig, rig.pipelined(4, "zero_bubble"))[3].graph);
+  // The last rank has sent the gradients of three micro-batches before it adds up the first one's of its weights.
+  int sent = 0, before_first_sum = -1;
+  for (const PlannedNode& planned : last.plan.steps) {
+    const Node& node = last.graph.node(planned.node);
+    if (node.op->name == kSendStart && last.graph.type(node.outputs[0]).elements() > 1) ++sent;
+    const bool is_matrix = node.op->name == "blend_update" && last.graph.shape(node.outputs[0]).rank() == 2;
+    if (is_matrix && before_first_sum < 0) before_first_sum = sent;
+  }
+  EXPECT_GE(before_first_sum, 3);
+}
+
 /// Lets every rank go through its planned messages as far as it can, where what is sent arrives once there is room for
 /// it. Empty where all come to their end, else where they stand.
 std::string where_ranks_wait(const std::vector<TrainingStep>& steps) {

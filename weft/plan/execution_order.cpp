@@ -17,7 +17,8 @@ constexpr int64_t kSmallBytes = 4096;  // results that may as well lie around
 
 /// For each node: is it an update or a store, or does it compute what only updates read? Such a node runs as soon as it
 /// can, so that gradients die early; but not where it would make something large out of inputs alone, which then lay
-/// around until the gradient comes. Convolutions, collectives, and what is computed again or read back as late as it
+/// around until the gradient comes. Beside messages only updates and stores do: another rank may wait for what a node
+/// would go before. Convolutions, collectives, and what is computed again or read back as late as it
 /// may, are left in their place.
 std::vector<bool> find_urgent(const Graph& graph) {
   const auto& nodes = graph.nodes();
@@ -33,6 +34,7 @@ std::vector<bool> find_urgent(const Graph& graph) {
     if (closes[index]) continue;
     for (const ValueId input : node.inputs) is_read_elsewhere[static_cast<size_t>(input.index)] = true;
   }
+  const bool has_messages = std::any_of(nodes.begin(), nodes.end(), is_message);
   std::vector<bool> follows(nodes.size(), false), urgent(nodes.size(), false);  // follows what is no closing node
   for (size_t index = 0; index < nodes.size(); ++index) {
     int64_t bytes = 0;
@@ -44,7 +46,7 @@ std::vector<bool> find_urgent(const Graph& graph) {
       if (!closes[before] || follows[before]) follows[index] = true;
     }
     urgent[index] = nodes[index].op->is_update || is_store(nodes[index]) ||
-                    (closes[index] && (follows[index] || bytes <= kSmallBytes));
+                    (!has_messages && closes[index] && (follows[index] || bytes <= kSmallBytes));
   }
   return urgent;
 }
