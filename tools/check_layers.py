@@ -33,7 +33,9 @@ compile, library <- spec
 spec <- step
 compile, step <- program
 program <- train
-interchange, onnx, train <- run
+comm, device <- machines
+machines, program <- predict
+interchange, onnx, predict, train <- run
 compile, data, onnx, runtime <- engine <- quantize
 cpu, engine, weft_infer.h <- c_interface
 run <- infer <- tasks
@@ -41,7 +43,8 @@ plot, run <- report
 comm <- launch
 engine, run <- deploy
 launch, run <- tune
-deploy, infer, launch, quantize, report, tune <- cli
+plot, predict <- planner
+deploy, infer, launch, planner, quantize, report, tune <- cli
 """.strip().splitlines()
 
 # Headers of third parties that only one folder may see.

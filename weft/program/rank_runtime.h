@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "weft/comm/collectives.h"
@@ -26,6 +27,9 @@ class RankRuntime {
   /// together, with the same costs. `in_tree_order`: see CollectivesOptions.
   RankRuntime(comm::Communicator* ranks, int threads, const comm::ClusterCosts& costs = {}, bool in_tree_order = false);
 
+  /// Of ranks that are not here, to plan their steps: nothing can be exchanged.
+  explicit RankRuntime(const passes::Ranks& described) : described_(described) {}
+
   /// The table with kernels for the collectives.
   KernelTable kernels(KernelTable table) const;
   /// An arena for steps on this device whose tensors are exchanged. All ranks must reserve and allocate the same size.
@@ -46,6 +50,7 @@ class RankRuntime {
  private:
   std::shared_ptr<comm::Collectives> collectives_;
   std::string cluster_;
+  std::optional<passes::Ranks> described_ = {};
 };
 
 }  // namespace weft::program

@@ -1,0 +1,43 @@
+// Watches a run for what leaves the range of its prediction, and says so, once for each: steps that take longer or
+// shorter, memory that grows. Allocates nothing while there is nothing to say.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "weft/predict/prediction.h"
+
+namespace weft::predict {
+
+class Watch {
+ public:
+  /// Of medians over so many steps; those at the beginning of the run and of each stage do not count.
+  static constexpr size_t kWindow = 25;
+  static constexpr int kFirstSteps = 5;
+
+  /// Keeps a copy.
+  explicit Watch(Prediction prediction);
+
+  /// A step that took so long, waits included. What there is to say, in words.
+  std::optional<std::string> on_step(int64_t step, double seconds);
+  /// Bytes by which the process has grown since just before all that is planned was allocated.
+  std::optional<std::string> on_memory(int64_t step, int64_t grown_bytes);
+
+  /// The median of the last whole window; 0: there was none.
+  double median() const { return median_; }
+
+ private:
+  const StagePrediction* stage_of(int64_t step) const;
+
+  const Prediction prediction_;
+  const StagePrediction* stage_ = nullptr;
+  std::array<double, kWindow> window_{};
+  size_t count_ = 0;      // in the window
+  int skipped_ = 0;       // of this stage
+  double median_ = 0, first_median_ = 0;
+  bool said_range_ = false, said_slower_ = false, said_memory_ = false;
+};
+
+}  // namespace weft::predict
