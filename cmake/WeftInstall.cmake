@@ -37,6 +37,7 @@ if(TARGET weft_infer)
   install(FILES weft/weft_infer.h weft/weft_infer.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/weft COMPONENT infer)
   install(EXPORT weft-infer-targets NAMESPACE weft:: DESTINATION ${weft_package_directory} COMPONENT infer)
 endif()
+install(DIRECTORY machines/ DESTINATION ${CMAKE_INSTALL_DATADIR}/weft/machines)
 install(DIRECTORY examples/ DESTINATION ${CMAKE_INSTALL_DATADIR}/weft/examples)
 install(EXPORT weft-targets NAMESPACE weft:: DESTINATION ${weft_package_directory})
 

@@ -31,10 +31,11 @@ autodiff, data, models, runtime <- library
 cpu, onnx, tasks <- standard
 compile, library <- spec
 spec <- step
+comm, device <- machines
+machines, step <- simulate
 compile, step <- program
 program <- train
-comm, device <- machines
-machines, program <- predict
+program, simulate <- predict
 interchange, onnx, predict, train <- run
 compile, data, onnx, runtime <- engine <- quantize
 cpu, engine, weft_infer.h <- c_interface

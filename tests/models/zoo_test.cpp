@@ -38,6 +38,10 @@ std::vector<Published> published() {
       {"resnet34", {}, photo, 1000, 21797672, 3.66},
       {"resnet50", {}, photo, 1000, 25557032, 4.09},
       {"resnet101", {}, photo, 1000, 44549160, 7.80},
+      {"resnet152", {}, photo, 1000, 60192808, 11.51},
+      // The authors' repository: 110.93 million; the paper, at 416x416: 111 million.
+      {"resnest269", {}, photo, 1000, 110929480, 22.4, 0.6},
+      {"resnest269", {{"blocks", "3,4,6,3"}, {"stem", "32"}}, photo, 1000, 27483240, 5.39, 0.1},  // ResNeSt-50
       {"wide_resnet50_2", {}, photo, 1000, 68883240, 11.40},
       {"wide_resnet", {}, small, 10, 36479194, 5.24},
       {"wide_resnet", {{"depth", "16"}, {"width", "8"}}, small, 10, 10961370, 1.55},

@@ -45,6 +45,7 @@ void add_man(CLI::App& app, Action& action, const Library& library, const std::s
 void add_cluster(CLI::App& app, Action& action);
 /// Predicts a run on this machine or on others; with a deadline or a budget, chooses the machine.
 void add_plan(CLI::App& app, Action& action, const Library& library);
+void add_simulate(CLI::App& app, Action& action, const Library& library);
 void add_rates(CLI::App& app, Action& action, const Library& library);
 void add_bench(CLI::App& app, Action& action, const Library& library);
 /// For developers: runs the same steps as another program, from the same weights and batches. Not listed in --help.

@@ -67,6 +67,7 @@ int run(int argc, char** argv, const Library& library) {
   add_compare(app, action, library);
   add_plan(app, action, library);
   add_rates(app, action, library);
+  add_simulate(app, action, library);
   add_bench(app, action, library);
   add_cluster(app, action);
   add_graph(app, action, library);

@@ -16,6 +16,8 @@ ModelEntry resnet34_entry();
 ModelEntry resnet50_entry();
 ModelEntry resnet50_128_entry();
 ModelEntry resnet101_entry();
+ModelEntry resnet152_entry();
+ModelEntry resnest269_entry();
 ModelEntry wide_resnet50_2_entry();
 ModelEntry wide_resnet_entry();
 ModelEntry densenet121_entry();

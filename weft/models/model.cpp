@@ -75,6 +75,8 @@ const std::vector<ModelEntry>& all_models() {
                                                resnet50_entry(),
                                                resnet50_128_entry(),
                                                resnet101_entry(),
+                                               resnet152_entry(),
+                                               resnest269_entry(),
                                                wide_resnet_entry(),
                                                wide_resnet50_2_entry(),
                                                densenet121_entry(),

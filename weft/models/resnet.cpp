@@ -242,6 +242,10 @@ ModelEntry resnet101_entry() {
   return entry("resnet101", "residual network of 101 layers, bottleneck blocks", {{3, 4, 23, 3}, true});
 }
 
+ModelEntry resnet152_entry() {
+  return entry("resnet152", "residual network of 152 layers, bottleneck blocks", {{3, 8, 36, 3}, true});
+}
+
 ModelEntry wide_resnet50_2_entry() {
   return entry("wide_resnet50_2", "resnet50 whose 3x3 convolutions have twice the channels", {{3, 4, 6, 3}, true, 2});
 }

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "weft/base/format.h"
 #include "weft/graph/collective.h"
+#include "weft/simulate/collective_cost.h"
 
 namespace weft::predict {
 
@@ -15,47 +15,23 @@ namespace {
 constexpr int64_t kSmallBytes = 64, kLargeBytes = 64 << 20;  // between which the two numbers of passes are taken
 constexpr double kLinkSpread = 0.2;
 
-/// Bytes per second that are left to a host by all that stands above it, and the latency there.
-comm::LinkCosts link_of_host(const machines::ClusterFile& cluster, int64_t hosts) {
-  comm::LinkCosts link = cluster.between_hosts;
-  for (const machines::NetworkLevel& level : cluster.levels) {
-    if (level.hosts >= hosts) continue;  // one unit holds all
-    link.bytes_per_second =
-        std::min(link.bytes_per_second, level.uplink_bytes_per_second / std::max(1, level.hosts));
-    link.latency_seconds += level.latency_seconds;
-  }
-  return link;
-}
-
-/// Of a sum that everybody gets; half of it of what is only gathered, or scattered.
-double ring(const comm::LinkCosts& link, double members, double bytes) {
-  const double step = std::max(link.message_seconds, bytes / members / link.bytes_per_second) + link.latency_seconds;
-  return 2 * (members - 1) * step;
-}
-double halving_doubling(const comm::LinkCosts& link, double members, double bytes) {
-  return 2 * std::ceil(std::log2(members)) * (link.latency_seconds + link.message_seconds) +
-         2 * (members - 1) / members * bytes / link.bytes_per_second;
-}
-double all_reduce(const comm::LinkCosts& link, int64_t members, double bytes) {
-  if (members <= 1) return 0;
-  const auto count = static_cast<double>(members);
-  return std::min(ring(link, count, bytes), halving_doubling(link, count, bytes));
+simulate::Collective collective_of(std::string_view op) {
+  if (op == kAllReduce) return simulate::Collective::all_reduce;
+  if (op == kAllGather) return simulate::Collective::all_gather;
+  return op == kReduceScatter ? simulate::Collective::reduce_scatter : simulate::Collective::broadcast;
 }
 
 }  // namespace
 
 ExchangeTimes exchange_on(const machines::ClusterFile& cluster, const Strategy& strategy) {
-  const int64_t hosts = strategy.hosts(), on_host = std::min(strategy.ranks, strategy.ranks_per_host);
-  const comm::LinkCosts between = link_of_host(cluster, hosts);
-  comm::LinkCosts within = cluster.in_host;
-  within.bytes_per_second = std::min(within.bytes_per_second,
-                                     cluster.in_host_shared_bytes_per_second / static_cast<double>(std::max<int64_t>(1, on_host)));
-  const auto seconds = [=, ranks = strategy.ranks](std::string_view op, int64_t operand) {
+  const int64_t hosts = strategy.hosts();
+  const simulate::GroupShape group{.size = static_cast<int>(strategy.ranks),
+                                   .per_host = static_cast<int>(std::min(strategy.ranks, strategy.ranks_per_host))};
+  const auto seconds = [cluster, group](std::string_view op, int64_t operand) {
+    if (group.size <= 1) return 0.0;
     const bool gathers = op == kAllGather;
-    const auto bytes = static_cast<double>(gathers ? operand * ranks : operand);
-    // Ranks of a host each carry a part of it to the other hosts, over the link that they share.
-    const double all = all_reduce(within, on_host, bytes) + all_reduce(between, hosts, bytes);
-    return op == kAllReduce ? all : all / 2;
+    const auto bytes = static_cast<double>(gathers ? operand * group.size : operand);
+    return simulate::cost_of(collective_of(op), bytes, group, cluster).seconds();
   };
   return {.ranks = static_cast<int>(strategy.ranks),
           .ranks_per_host = static_cast<int>(strategy.ranks_per_host),
@@ -63,9 +39,11 @@ ExchangeTimes exchange_on(const machines::ClusterFile& cluster, const Strategy& 
           // Accelerators exchange beside their kernels; processors that share memory do it themselves.
           .hides = hosts > 1 || cluster.device.has_value(),
           .spread = kLinkSpread,
-          .describe = hosts > 1 ? fmt::format("{}/s of each host, {} of latency", human_bytes(between.bytes_per_second),
-                                              human_duration(between.latency_seconds))
-                                : fmt::format("{}/s between devices of a host", human_bytes(within.bytes_per_second))};
+          .describe = hosts > 1 ? fmt::format("{}/s of each host, {} of latency",
+                                              human_bytes(cluster.between_hosts.bytes_per_second),
+                                              human_duration(cluster.between_hosts.latency_seconds))
+                                : fmt::format("{}/s between devices of a host",
+                                              human_bytes(cluster.in_host.bytes_per_second))};
 }
 
 passes::Ranks ranks_of(const ExchangeTimes& exchange) {

@@ -7,9 +7,7 @@
 
 namespace weft::predict {
 
-/// Of ranks that fill one host after the other. Within a host a ring of its ranks; between hosts the cheaper of a ring
-/// and of recursive halving and doubling (Thakur, Rabenseifner and Gropp 2005), all ranks of a host sharing its link, or
-/// the uplinks above it where these leave a host less.
+/// Of ranks that fill one host after the other, by the cheapest algorithm (simulate/collective_cost.h).
 ExchangeTimes exchange_on(const machines::ClusterFile& cluster, const Strategy& strategy);
 /// The two numbers that passes plan with, of these times.
 passes::Ranks ranks_of(const ExchangeTimes& exchange);

@@ -1,0 +1,103 @@
+// Steps of zoo models on simulated clusters: what thousands of ranks, unequal ranks and slow links make of them.
+#include "weft/simulate/data_parallel.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "weft/library/library.h"
+#include "weft/simulate/graph_step.h"
+
+namespace weft::simulate {
+namespace {
+
+class Steps : public ::testing::Test {
+ protected:
+  GraphStep compiled(const std::string& model, int64_t batch, int ranks, const machines::ClusterFile& cluster,
+                     const std::string& precision, double bytes_factor = 1, int64_t bucket_bytes = 0) {
+    spec::RunSpec spec;
+    spec::set_field(spec, "model.name", model, "test", library_);
+    spec::set_field(spec, "precision", precision, "test", library_);
+    spec.batch = batch;
+    spec::resolve(spec, library_);
+    spec.batch = batch;
+    models::ModelInput input = models::find_model(library_.models, model).default_input;
+    input.batch = batch;
+    return compile_for(library_, spec, input, cluster,
+                       {.ranks = ranks, .bucket_bytes = bucket_bytes, .bytes_factor = bytes_factor});
+  }
+
+  double of_linear(const std::string& model, int64_t batch, int ranks, const machines::ClusterFile& cluster,
+                   const std::string& precision, double bytes_factor) {
+    const GraphStep alone = compiled(model, batch, 1, cluster, precision);
+    const GraphStep step = compiled(model, batch, ranks, cluster, precision, bytes_factor);
+    const SimulatedStep simulated =
+        simulate_step({{.program = &step.program}}, cluster, {.ranks = ranks, .bytes_factor = bytes_factor});
+    return alone.program.compute_seconds / simulated.seconds;
+  }
+
+  const Library library_ = standard_library();
+};
+
+TEST_F(Steps, ResnetOnThousandsOfV100InBoxesOfEightScales) {
+  const machines::ClusterFile cluster = machines::read_cluster("v100x8_100g");
+  EXPECT_GE(of_linear("resnet50", 128, 1024, cluster, "f16", 0.5), 0.9);
+  EXPECT_GE(of_linear("resnet50", 128, 4096, cluster, "f16", 0.5), 0.9);
+}
+
+TEST_F(Steps, OneOfFourAtHalfSpeedLeavesMostOfLinear) {
+  machines::ClusterFile cluster = machines::read_cluster("v100x8_100g");
+  const std::vector<double> speeds = {1, 1, 1, 0.5};
+  const std::vector<int64_t> shares = unequal_shares(512, speeds);
+  EXPECT_EQ(std::accumulate(shares.begin(), shares.end(), int64_t{0}), 512);
+  const GraphStep fast = compiled("resnet50", shares[0], 4, cluster, "f16"),
+                  slow = compiled("resnet50", shares[3], 4, cluster, "f16"),
+                  alone = compiled("resnet50", 128, 1, cluster, "f16");
+  const SimulatedStep step = simulate_step({{.name = "fast", .count = 3, .program = &fast.program},
+                                            {.name = "slow", .count = 1, .program = &slow.program, .factor = 2}},
+                                           cluster, {.ranks = 4});
+  const double of_linear = 512 / step.seconds / (4 * 128 / alone.program.compute_seconds);
+  EXPECT_GE(of_linear, 0.8);
+  EXPECT_LE(of_linear, 0.875);
+}
+
+TEST_F(Steps, EverythingReducedOfAlexnetIsNearItsBound) {
+  machines::ClusterFile cluster = machines::read_cluster("p100x4_25g");
+  cluster.devices_per_host = 1;
+  cluster.between_hosts = {20e-6, 1.25e9, 1e-6};
+  const GraphStep step = compiled("alexnet", 128, 8, cluster, "f32");
+  const SimulatedStep simulated = simulate_step({{.program = &step.program}}, cluster, {.ranks = 8});
+  double bytes = 0;
+  for (const StepCollective& collective : step.program.collectives) bytes += collective.bytes;
+  const double link = 2 * 7.0 / 8 * 4 * step.parameters / 1.25e9;
+  EXPECT_GE(simulated.seconds, 0.5 * link);
+  EXPECT_LE(simulated.seconds, 1.3 * std::max(link, step.program.compute_seconds));
+  EXPECT_GT(bytes, 0);
+}
+
+TEST_F(Steps, FewerCollectivesAreChosenWhereTheyCostMore) {
+  const machines::ClusterFile cluster = machines::read_cluster("v100x8_100g");
+  const size_t chosen = compiled("resnet50", 32, 2048, cluster, "f16").program.collectives.size();
+  const size_t single = compiled("resnet50", 32, 2048, cluster, "f16", 1, 1).program.collectives.size();
+  EXPECT_LT(chosen, single / 4);
+}
+
+TEST_F(Steps, SlowRanksAmongThousandsAreWhatAllWaitFor) {
+  const machines::Stragglers none, jitter{.jitter = 0.02}, slow{.slow_share = 0.01, .slow_factor = 1.2};
+  EXPECT_EQ(straggler_factor(none, 1000, 1), 1);
+  EXPECT_LT(straggler_factor(jitter, 8, 1), straggler_factor(jitter, 4096, 1));
+  EXPECT_NEAR(straggler_factor(jitter, 4096, 1), 1.073, 0.01);  // the largest of 4,096 is at 3.5 deviations
+  EXPECT_NEAR(straggler_factor(slow, 4096, 1), 1.2, 1e-6);
+}
+
+TEST_F(Steps, MoreAccumulatedBatchesHideTheExchange) {
+  machines::ClusterFile cluster = machines::read_cluster("p3_16xlarge");
+  const GraphStep step = compiled("resnet50", 64, 256, cluster, "f16");
+  const auto seconds = [&](int batches) {
+    return simulate_step({{.program = &step.program}}, cluster, {.ranks = 256, .batches = batches}).seconds / batches;
+  };
+  EXPECT_LT(seconds(4), seconds(1));
+}
+
+}  // namespace
+}  // namespace weft::simulate

@@ -1,0 +1,232 @@
+// weft simulate: steps and whole runs on a cluster of a file, up to thousands of ranks.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "weft/base/error.h"
+#include "weft/base/files.h"
+#include "weft/base/say.h"
+#include "weft/cli/command.h"
+#include "weft/cli/recipe_input.h"
+#include "weft/cli/simulate_report.h"
+#include "weft/simulate/graph_step.h"
+#include "weft/simulate/trace.h"
+
+namespace weft::cli {
+
+namespace {
+
+constexpr const char* kTransformer = "transformer";
+
+struct SimulateOptions {
+  ModelChoice choice;
+  std::string cluster, strategy, shape, bucket, exchange = "f32", trace, checkpoint_interval;
+  int ranks = 0;
+  bool tf32 = false, unequal = false, json = false;
+  double calibration = 1, weeks = 0, device_hours = 0;
+  int64_t steps = 0, seed = 0;
+};
+
+int64_t bucket_bytes_of(const std::string& bucket) {
+  if (bucket.empty()) return 0;
+  if (bucket == "none") return 1;
+  const std::optional<int64_t> bytes = parse_bytes(bucket);
+  if (!bytes) fail(ErrorKind::usage, "--bucket {}: write bytes as 25MB, or none", bucket);
+  return *bytes;
+}
+
+double exchange_factor_of(const std::string& exchange) {
+  if (exchange == "f32") return 1;
+  if (exchange == "f16" || exchange == "bf16") return 0.5;
+  fail(ErrorKind::usage, "--exchange {}: gradients travel as f32, f16 or bf16", exchange);
+}
+
+/// A model of the zoo or a recipe, whose ranks share a batch.
+void simulate_graph(const Library& library, const SimulateOptions& options, const machines::ClusterFile& cluster,
+                    SimulationReport& report) {
+  spec::RunSpec spec = spec_of(library, options.choice, 16);
+  RecipeInput found = input_of_recipe(library, options.choice, spec);
+  if (!found.note.empty()) say(found.note);
+  report.model = spec.model.name;
+  report.batch = spec.batch * std::max<int64_t>(1, spec.accumulate);
+  report.batches = static_cast<int>(std::max<int64_t>(1, spec.accumulate));
+  const int ranks = report.ranks;
+  simulate::GraphStepOptions step_options{
+      .ranks = ranks,
+      .roofline = {.uses_tf32 = options.tf32, .calibration = {options.calibration, options.calibration}},
+      .bucket_bytes = bucket_bytes_of(options.bucket),
+      .bytes_factor = exchange_factor_of(options.exchange)};
+  // Ranks of one rate and one part of the batch do the same.
+  std::vector<double> speeds;
+  for (int rank = 0; rank < ranks; ++rank) speeds.push_back(cluster.speed_of(rank));
+  std::vector<int64_t> parts(speeds.size(), spec.batch / ranks);
+  if (options.unequal)
+    parts = simulate::unequal_shares(spec.batch, speeds);
+  else if (spec.batch % ranks != 0 || spec.batch < ranks)
+    fail(ErrorKind::usage, "a batch of {} does not divide among {} ranks; choose --batch {}, or --unequal-shares",
+         spec.batch, ranks, (spec.batch / ranks + 1) * ranks);
+  std::map<std::pair<double, int64_t>, int> kinds;
+  for (size_t rank = 0; rank < speeds.size(); ++rank) ++kinds[{speeds[rank], parts[rank]}];
+  const auto compiled = [&](int64_t batch, int count) {
+    spec::RunSpec own = spec;
+    own.batch = found.input.batch = batch;
+    simulate::GraphStepOptions own_options = step_options;
+    own_options.ranks = count;
+    return simulate::compile_for(library, own, found.input, cluster, own_options);
+  };
+  std::map<int64_t, simulate::GraphStep> steps;
+  std::vector<simulate::RankClass> classes;
+  const double straggling = simulate::straggler_factor(cluster.stragglers, ranks, static_cast<uint64_t>(options.seed));
+  for (const auto& [kind, count] : kinds) {
+    const auto [speed, batch] = kind;
+    if (!steps.contains(batch)) steps.emplace(batch, compiled(batch, ranks));
+    classes.push_back({.name = fmt::format("{} rank{} of batch {}", count, count == 1 ? "" : "s", batch),
+                       .count = count,
+                       .program = &steps.at(batch).program,
+                       .factor = straggling / speed});
+  }
+  report.parameters = steps.begin()->second.parameters;
+  report.program = steps.rbegin()->second.program;
+  report.step = simulate::simulate_step(classes, cluster,
+                                        {.ranks = ranks,
+                                         .batches = report.batches,
+                                         .bytes_factor = step_options.bytes_factor});
+  report.seconds = report.step.seconds;
+  report.busy_seconds = report.step.compute_seconds;
+  report.bytes_sent = report.step.link_bytes;
+  report.flops = report.program.flops * ranks * report.batches;
+  report.memory_bytes = report.program.total_bytes();
+  report.state_bytes = report.program.state_bytes;
+  // Linear: what the ranks would do if each ran as one of its rate does alone, on its part of the batch.
+  double rates = 0;
+  for (const double speed : speeds) rates += speed;
+  const int64_t even = std::max<int64_t>(1, spec.batch / ranks);
+  const simulate::GraphStep alone = compiled(even, 1);
+  report.of_linear = static_cast<double>(report.batch) / report.seconds /
+                     (ranks * static_cast<double>(even) / alone.program.compute_seconds);
+  report.speed_share = rates / ranks;
+}
+
+void simulate_shape(const SimulateOptions& options, const machines::ClusterFile& cluster, SimulationReport& report) {
+  const simulate::TransformerShape shape = simulate::parse_shape(options.shape);
+  const simulate::Strategy strategy =
+      simulate::parse_strategy(options.strategy, report.ranks, std::max<int64_t>(options.choice.batch, 1));
+  const double factor =
+      simulate::straggler_factor(cluster.stragglers, report.ranks, static_cast<uint64_t>(options.seed));
+  report.transformer = simulate::simulate_transformer(shape, strategy, cluster,
+                                                      {options.calibration, options.calibration}, factor);
+  const simulate::TransformerStep& step = *report.transformer;
+  report.model = kTransformer;
+  report.strategy = simulate::describe(strategy);
+  report.batch = strategy.batch;
+  report.tokens_per_sample = shape.sequence;
+  report.parameters = shape.parameters();
+  report.seconds = step.seconds;
+  report.busy_seconds = step.busy_seconds;
+  report.bytes_sent = step.exchanged_bytes;
+  report.flops = step.flops;
+  report.memory_bytes = step.memory.total();
+  report.state_bytes = step.memory.states;
+}
+
+void simulate_failures(const SimulateOptions& options, const machines::ClusterFile& cluster,
+                       SimulationReport& report) {
+  if (options.weeks <= 0 && options.device_hours <= 0) return;
+  const int hosts = std::max(1, report.ranks / cluster.devices_per_host);
+  const double all_states = report.transformer ? 14 * report.parameters : report.state_bytes;
+  const double writing = all_states / (hosts * cluster.failures.checkpoint_bytes_per_second);
+  report.run_model = {.hosts = hosts,
+                      .devices_per_host = std::min(report.ranks, cluster.devices_per_host),
+                      .failures_per_device_hour = cluster.failures.per_device_hour,
+                      .restart_seconds = cluster.failures.restart_seconds,
+                      .repair_seconds = cluster.failures.repair_seconds,
+                      .checkpoint_seconds = writing,
+                      .restore_seconds = writing};
+  double usual = 3600;
+  if (!options.checkpoint_interval.empty()) {
+    const std::optional<double> parsed = parse_duration(options.checkpoint_interval);
+    if (!parsed) fail(ErrorKind::usage, "--checkpoint-interval {}: write such as 30m", options.checkpoint_interval);
+    usual = *parsed;
+  }
+  const double hours = options.device_hours > 0 ? options.device_hours : options.weeks * 7 * 24 * report.ranks;
+  report.campaign_device_hours = hours;
+  report.campaign = simulate::campaign(report.run_model, hours, usual, static_cast<uint64_t>(options.seed));
+}
+
+int simulate_command(const Library& library, const SimulateOptions& options) {
+  const machines::ClusterFile cluster = machines::read_cluster(options.cluster);
+  SimulationReport report;
+  report.cluster = cluster;
+  report.ranks = options.ranks > 0 ? options.ranks : cluster.ranks();
+  if (report.ranks > cluster.ranks())
+    fail(ErrorKind::usage, "--ranks {}: cluster '{}' has {} hosts of {} devices; write more hosts into its file",
+         report.ranks, cluster.name, cluster.hosts, cluster.devices_per_host);
+  if (report.ranks > cluster.devices_per_host && report.ranks % cluster.devices_per_host != 0)
+    fail(ErrorKind::usage, "--ranks {}: take whole hosts, a multiple of {}", report.ranks, cluster.devices_per_host);
+  report.steps = options.steps;
+  if (options.choice.model == kTransformer) {
+    simulate_shape(options, cluster, report);
+  } else {
+    if (!options.strategy.empty() || !options.shape.empty())
+      fail(ErrorKind::usage, "--strategy and --shape are for the model '{}'; strategies of recipes are keys of theirs",
+           kTransformer);
+    simulate_graph(library, options, cluster, report);
+  }
+  simulate_failures(options, cluster, report);
+  if (!options.trace.empty()) {
+    const simulate::TaskGraph& tasks = report.transformer ? report.transformer->tasks : report.step.tasks;
+    const std::vector<simulate::Span>& spans = report.transformer ? report.transformer->spans : report.step.spans;
+    write_atomically(options.trace, simulate::chrome_trace(tasks, spans, report.title()));
+  }
+  fmt::print("{}\n", options.json ? report.json() : report.text());
+  if (!options.trace.empty()) say(fmt::format("trace written to '{}': open it in ui.perfetto.dev", options.trace));
+  return 0;
+}
+
+}  // namespace
+
+void add_simulate(CLI::App& app, Action& action, const Library& library) {
+  auto options = std::make_shared<SimulateOptions>();
+  CLI::App* command =
+      app.add_subcommand("simulate", "Simulate steps and runs on a cluster that a file describes");
+  command->add_option("MODEL", options->choice.model, "Model, recipe, or 'transformer' with --shape")
+      ->type_name("MODEL|RECIPE|FILE")
+      ->required();
+  command->add_option("--cluster", options->cluster, "Cluster file, or the name of one that comes with weft")
+      ->type_name("FILE|NAME")
+      ->required();
+  command->add_option("--ranks", options->ranks, "Default: all devices of the cluster")->check(CLI::Range(1, 1000000));
+  command->add_option("--batch", options->choice.batch, "Samples per step, of all ranks; default 16, or the recipe's")
+      ->check(CLI::Range(1, 100000000));
+  command->add_option("--input", options->choice.input, "C,H,W of one image, or T tokens; default: the model's own");
+  command->add_option("--classes", options->choice.classes, "Or the vocabulary")->check(CLI::Range(1, 100000000));
+  command->add_option("--precision", options->choice.precision, "f32 (default), bf16, f16, or auto");
+  command->add_option("--set", options->choice.set, "Any key of a recipe; repeatable")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  command->add_flag("--tf32", options->tf32, "Products of f32 in tf32, where the device has it");
+  command->add_option("--exchange", options->exchange, "What gradients travel as: f32 (default), f16 or bf16");
+  command->add_option("--bucket", options->bucket,
+                      "Of gradients that ranks reduce together: such as 25MB, or none; default: as is predicted best");
+  command->add_flag("--unequal-shares", options->unequal, "Faster ranks get more of the batch");
+  command->add_option("--shape", options->shape, "Of a transformer: layers=24,hidden=1024,heads=16,sequence=1024...");
+  command->add_option("--strategy", options->strategy, "Of a transformer: tensor=8,pipeline=4,micro-batch=1,zero=1...");
+  command->add_option("--calibration", options->calibration,
+                      "What nodes take of the time that the device file gives; default 1")
+      ->check(CLI::Range(0.01, 100.0));
+  command->add_option("--steps", options->steps, "Of a run: prints its hours, energy and price")
+      ->check(CLI::Range(1, 2000000000));
+  command->add_option("--weeks", options->weeks, "Of a run with failures")->check(CLI::Range(0.0, 520.0));
+  command->add_option("--device-hours", options->device_hours, "The same, counted over all devices")
+      ->check(CLI::Range(0.0, 1e10));
+  command->add_option("--checkpoint-interval", options->checkpoint_interval,
+                      "Of the run beside which the best interval is set; default 1h");
+  command->add_option("--seed", options->seed, "Of stragglers and failures; default 0");
+  command->add_option("--trace", options->trace, "Writes the timeline, for Perfetto")->type_name("FILE");
+  command->add_flag("--json", options->json, "Print JSON");
+  command->callback(
+      [options, &action, &library] { action = [options, &library] { return simulate_command(library, *options); }; });
+}
+
+}  // namespace weft::cli

@@ -1,0 +1,75 @@
+#include "weft/machines/roofline.h"
+
+#include <algorithm>
+
+#include "weft/base/error.h"
+#include "weft/graph/collective.h"
+
+namespace weft::machines {
+
+namespace {
+
+WorkClass class_of(const OpDef& op) {
+  if (op.name == "fused_attention" || op.name == "cached_attention") return WorkClass::attention;
+  if (op.work.starts_with("convolutions")) return WorkClass::convolution;
+  if (op.work == "matrix products" || op.work == "recurrent layers") return WorkClass::matrix_product;
+  return WorkClass::memory;
+}
+
+/// How often a kernel reads its operands: the statistics of a normalisation need all of them before the first result.
+double passes_of(const OpDef& op) {
+  return op.work == "normalisation" && op.name.find("inference") == op.name.npos && op.name.starts_with("batch_norm")
+             ? 2
+             : 1;
+}
+
+Arithmetic arithmetic_of(const NodeSignature& node, bool uses_tf32) {
+  for (const TensorType& type : node.inputs) {
+    if (type.dtype == DType::f16) return Arithmetic::f16;
+    if (type.dtype == DType::bf16) return Arithmetic::bf16;
+    if (type.dtype == DType::i8 || type.dtype == DType::u8) return Arithmetic::i8;
+  }
+  return uses_tf32 ? Arithmetic::tf32 : Arithmetic::f32;
+}
+
+class RooflineCosts : public CostModel {
+ public:
+  RooflineCosts(DeviceFile device, const RooflineOptions& options) : device_(std::move(device)), options_(options) {}
+
+  NodeCost cost_of(const NodeSignature& node, int) const override {
+    if (node.op->is_view || node.op->work == "communication") return {};
+    return {seconds_of(work_of(node, options_), device_, options_.calibration), CostSource::rated};
+  }
+  std::string describe() const override { return fmt::format("rated by the device file of '{}'", device_.name); }
+
+ private:
+  const DeviceFile device_;
+  const RooflineOptions options_;
+};
+
+}  // namespace
+
+double seconds_of(const Work& work, const DeviceFile& device, const Calibration& calibration) {
+  const Efficiency& memory = device.of(WorkClass::memory);
+  double arithmetic = 0, traffic = 0;
+  if (work.flops > 0 && work.kind != WorkClass::memory) {
+    const Efficiency& efficiency = device.of(work.kind);
+    arithmetic = (work.flops + efficiency.half_size) / (efficiency.best * device.peak(work.arithmetic));
+  }
+  if (work.bytes > 0) traffic = (work.bytes + memory.half_size) / (memory.best * device.bytes_per_second);
+  return device.launch_seconds + std::max(calibration.arithmetic * arithmetic, calibration.memory * traffic);
+}
+
+Work work_of(const NodeSignature& node, const RooflineOptions& options) {
+  Work work{.kind = class_of(*node.op), .arithmetic = arithmetic_of(node, options.uses_tf32)};
+  if (node.op->flops) work.flops = static_cast<double>(node.op->flops(node.inputs, node.outputs, node.attributes));
+  for (const TensorType& type : node.inputs) work.bytes += passes_of(*node.op) * static_cast<double>(type.bytes());
+  for (const TensorType& type : node.outputs) work.bytes += static_cast<double>(type.bytes());
+  return work;
+}
+
+std::shared_ptr<const CostModel> roofline_costs(const DeviceFile& device, const RooflineOptions& options) {
+  return std::make_shared<RooflineCosts>(device, options);
+}
+
+}  // namespace weft::machines
