@@ -17,7 +17,7 @@ namespace weft::cli {
 
 namespace {
 
-constexpr double kLoadingSeconds = 0.3;
+constexpr double kSampleSeconds = 0.3;
 
 /// Of a part, in all evaluations of a run.
 double evaluated_samples(const spec::RunSpec& spec, const program::RunData& data) {
@@ -85,7 +85,7 @@ predict::PlannedModel planned_model(const Library& library, const PlanOptions& o
                               .items_per_sample = data.description.info.items_per_sample()};
   if (!elsewhere || !options.clusters.empty())
     model.sample_seconds = predict::measure_loading(
-        *data.training, program::training_loader_options(spec, data.description, {}, library), kLoadingSeconds);
+        *data.training, program::training_loader_options(spec, data.description, {}, library), kSampleSeconds);
   return model;
 }
 

@@ -30,7 +30,8 @@ namespace {
 struct RatesOptions {
   std::string output;
   std::vector<std::string> models;
-  std::string batches, precisions;
+  std::string batches, precisions, input;
+  int64_t classes = 0;
   std::vector<std::string> set;
   int64_t threads = 0;
   double seconds = 120;
@@ -60,7 +61,13 @@ void add_choices(const Library& library, const RatesOptions& options, const std:
       const std::optional<int64_t> count = parse_number<int64_t>(batch);
       if (!count || *count < 0)
         fail(ErrorKind::usage, "--batch {}: give whole numbers with commas between them, such as 8,32", options.batches);
-      ModelChoice choice{.model = model, .batch = *count, .threads = options.threads, .precision = precision, .set = options.set};
+      const ModelChoice choice{.model = model,
+                               .input = options.input,
+                               .classes = options.classes,
+                               .batch = *count,
+                               .threads = options.threads,
+                               .precision = precision,
+                               .set = options.set};
       spec::RunSpec spec = spec_of(library, choice, 16);
       RecipeInput found = input_of_recipe(library, choice, spec);
       if (!found.note.empty()) say(found.note);
@@ -129,6 +136,11 @@ void add_rates(CLI::App& app, Action& action, const Library& library) {
   command->add_option("MODELS", options->models, "With --ops: models or recipes; default: all models of weft")
       ->type_name("MODEL|RECIPE|FILE");
   command->add_option("--batch", options->batches, "With --ops: such as 8,32, the default; of a recipe, its own")->needs(ops);
+  command->add_option("--input", options->input, "With --ops: C,H,W of one image, or T tokens; default: the model's own")
+      ->needs(ops);
+  command->add_option("--classes", options->classes, "With --ops: or the vocabulary")
+      ->check(CLI::Range(1, 100000000))
+      ->needs(ops);
   command
       ->add_option("--precision", options->precisions,
                    "With --ops: such as f32,bf16; default: both, where the machine is fast with both; of a recipe, its own")

@@ -17,7 +17,7 @@ namespace weft {
 /// What a node does, as far as its time depends on it.
 struct OpWork {
   std::string op, kernel, family;   // family: the op's class of work
-  std::string options;              // its attributes, as text: windows, strides, axes
+  std::string options = {};             // its attributes, as text: windows, strides, axes
   bool narrow = false;              // computes products of 16-bit numbers
   double flops = 0;
   double bytes = 0;                 // read and written, each operand once

@@ -15,7 +15,7 @@ using nlohmann::json;
 
 namespace {
 
-constexpr int kFormat = 1;
+constexpr int kOpsFormat = 1;
 
 json json_of(const ArithmeticRate& rate) { return {rate.flops_per_second, rate.measured_by}; }
 ArithmeticRate arithmetic_of(const json& row) { return {row.at(0).get<double>(), row.at(1).get<std::string>()}; }
@@ -87,11 +87,11 @@ OpTime time_of(const json& row) {
 std::string print_op_times(const OpTimes& times, const std::string& machine) {
   std::string lines = head_of(times).dump() + "\n";
   for (const auto& [key, time] : times.all()) lines += row_of(key, time).dump() + "\n";
-  return print_machine_file(kFormat, machine, times.size(), lines);
+  return print_machine_file(kOpsFormat, machine, times.size(), lines);
 }
 
 OpTimes parse_op_times(std::string_view text, const std::string& machine) {
-  const std::string_view lines = rows_of_machine_file(text, kFormat, machine);
+  const std::string_view lines = rows_of_machine_file(text, kOpsFormat, machine);
   try {
     OpTimes times;
     for (size_t begin = 0; begin < lines.size();) {

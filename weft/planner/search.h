@@ -16,7 +16,7 @@ namespace weft::planner {
 struct Candidate {
   const machines::ClusterFile* cluster = nullptr;
   bool spot = false;
-  predict::Strategy strategy;
+  predict::Strategy strategy = {};
 
   /// Of all its hosts; 0: not rated.
   double price_per_hour() const;
@@ -25,14 +25,14 @@ struct Candidate {
 /// What a candidate is predicted to come to, restarts included.
 struct Offer {
   Candidate candidate;
-  predict::Interval seconds, cost;  // cost is 0 where the cluster has no price
-  Restarts restarts;
+  predict::Interval seconds = {}, cost = {};  // cost is 0 where the cluster has no price
+  Restarts restarts = {};
   double cores_per_device = 0;  // that loading keeps busy; 0: not known
-  predict::Prediction prediction;
+  predict::Prediction prediction = {};
 };
 
 struct Goal {
-  std::optional<double> deadline_seconds, budget;
+  std::optional<double> deadline_seconds = {}, budget = {};
 };
 /// In nine of ten cases: by the upper ends.
 bool meets(const Offer& offer, const Goal& goal);

@@ -126,7 +126,7 @@ MeasuredOps measure_ops(const Library& library, const std::vector<program::StepC
   measured.times.set_rates(
       library.device.make({.threads = threads, .kernels = library.kernels})->measure_rates());
   const double begin = steady_seconds();
-  // What each would take, by the rates alone: plans of all, of which only their costs are kept.
+  // The smallest input first.
   std::vector<std::pair<double, size_t>> order;
   for (size_t at = 0; at < choices.size(); ++at) {
     const program::StepChoice& choice = choices[at];

@@ -15,7 +15,7 @@ struct MemoryPrediction {
   int64_t gradients = 0;    // and temporaries of updates
   int64_t buffers = 0;      // workspaces, gaps between tensors, batches, loaders, caches of pictures
   int64_t file = 0;         // on disk
-  std::string at;           // the node
+  std::string at = {};      // the node
 
   int64_t total() const { return states + activations + gradients + buffers; }
   friend bool operator==(const MemoryPrediction&, const MemoryPrediction&) = default;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
 #include "weft/base/format.h"
@@ -14,7 +15,7 @@ namespace weft::predict {
 namespace {
 
 constexpr size_t kBlocks = 20;
-constexpr size_t kFewest = 2;
+constexpr size_t kFewestMeasurements = 2;
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 // Of Student's distribution with kBlocks - 1 degrees of freedom, the 0.9 quantile.
 constexpr double kStudent80 = 1.328;
@@ -38,7 +39,7 @@ std::optional<NoiseScale> estimate_noise_scale(const std::vector<GradientNorms>&
     return of.small_batch > 0 && of.large_batch > of.small_batch && std::isfinite(of.small_square) &&
            std::isfinite(of.large_square);
   });
-  if (norms.size() < kFewest) return std::nullopt;
+  if (norms.size() < kFewestMeasurements) return std::nullopt;
   Sums sums;
   for (const GradientNorms& of : norms) sums.add(of);
   NoiseScale found{.gradient_square = sums.gradient / sums.count,

@@ -19,8 +19,8 @@ namespace weft::predict {
 
 /// What is to be trained, wherever.
 struct PlannedModel {
-  spec::RunSpec spec;                                                      // resolved; its batch is that of all ranks
-  std::function<models::ModelInput(const spec::StepShape& shape)> input;   // what a rank reads at a time
+  spec::RunSpec spec = {};                                                 // resolved; its batch is that of all ranks
+  std::function<models::ModelInput(const spec::StepShape& shape)> input = {};  // what a rank reads at a time
   int64_t samples = 0;                                                     // to train on; 0: not known
   double evaluated_samples = 0;                                            // in all evaluations together
   double sample_seconds = 0;                                               // of one core here, to make one; 0: not known
@@ -32,7 +32,7 @@ struct PlannedModel {
 struct Place {
   const machines::ClusterFile* cluster = nullptr;  // null: ranks on this host, which share its cores
   /// Times of nodes on this machine with so many threads; for a cluster of devices like the one here, and for none.
-  std::function<NodeTimes(int64_t threads)> times_here;
+  std::function<NodeTimes(int64_t threads)> times_here = {};
 };
 
 /// Ranks that the place has in all, and on each host: all of the cluster's devices, or as asked for.

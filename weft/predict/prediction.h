@@ -18,7 +18,7 @@ namespace weft::predict {
 struct StagePrediction {
   int64_t first_step = 0, steps = 0;
   int64_t batch = 0, accumulate = 1, image_height = 0;  // as in spec::Stage
-  StepTime time;
+  StepTime time = {};
   /// Per step: waits for batches that loaders do not make in time, and what they take of the cores that compute.
   double loading_seconds = 0;
 
@@ -54,16 +54,16 @@ struct TimeToTarget {
 };
 
 struct Prediction {
-  std::string model, data, device;
-  Strategy strategy;
-  std::string times_from, exchange_from;  // where the figures are from
-  std::vector<StagePrediction> stages;
-  MemoryPrediction memory;  // of the shape that takes the most
-  std::vector<LinkTraffic> traffic;
+  std::string model = {}, data = {}, device = {};
+  Strategy strategy = {};
+  std::string times_from = {}, exchange_from = {};  // where the figures are from
+  std::vector<StagePrediction> stages = {};
+  MemoryPrediction memory = {};  // of the shape that takes the most
+  std::vector<LinkTraffic> traffic = {};
   std::string item = "samples";       // what is counted besides samples: images, rows, tokens
   int64_t items_per_sample = 1;
   double epochs = 0;
-  Interval evaluation_seconds;  // of all evaluations
+  Interval evaluation_seconds = {};  // of all evaluations
   std::optional<Energy> energy = {};
   std::optional<Cost> cost = {};
   std::optional<TimeToTarget> to_target = {};

@@ -67,20 +67,20 @@ nlohmann::ordered_json to_json(const Strategy& strategy) {
           {"offload", strategy.offload}};
 }
 
-Strategy strategy_from(const nlohmann::json& json) {
+Strategy strategy_from(const nlohmann::json& root) {
   const Strategy usual;
-  return {.ranks = json.value("ranks", usual.ranks),
-          .ranks_per_host = json.value("ranks_per_host", usual.ranks_per_host),
-          .threads = json.value("threads", usual.threads),
-          .batch = json.value("batch", usual.batch),
-          .accumulate = json.value("accumulate", usual.accumulate),
-          .precision = json.value("precision", usual.precision),
-          .zero = json.value("zero", usual.zero),
-          .late_multiply = json.value("late_multiply", usual.late_multiply),
-          .compression = json.value("compression", usual.compression),
-          .averaging_period = json.value("averaging_period", usual.averaging_period),
-          .memory_limit = json.value("memory_limit", usual.memory_limit),
-          .offload = json.value("offload", usual.offload)};
+  return {.ranks = root.value("ranks", usual.ranks),
+          .ranks_per_host = root.value("ranks_per_host", usual.ranks_per_host),
+          .threads = root.value("threads", usual.threads),
+          .batch = root.value("batch", usual.batch),
+          .accumulate = root.value("accumulate", usual.accumulate),
+          .precision = root.value("precision", usual.precision),
+          .zero = root.value("zero", usual.zero),
+          .late_multiply = root.value("late_multiply", usual.late_multiply),
+          .compression = root.value("compression", usual.compression),
+          .averaging_period = root.value("averaging_period", usual.averaging_period),
+          .memory_limit = root.value("memory_limit", usual.memory_limit),
+          .offload = root.value("offload", usual.offload)};
 }
 
 }  // namespace weft::predict

@@ -37,6 +37,6 @@ std::string describe(const Strategy& strategy);
 
 nlohmann::ordered_json to_json(const Strategy& strategy);
 /// Keys that are missing keep their defaults.
-Strategy strategy_from(const nlohmann::json& json);
+Strategy strategy_from(const nlohmann::json& root);
 
 }  // namespace weft::predict

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -67,7 +68,7 @@ std::vector<Row> rows_of(const run::RunDirectory& run, const predict::Prediction
     if (is_there)
       rows.push_back({std::string(predict::name_of(of)), exactly(stage.time.of(of)), measured[static_cast<size_t>(part)]});
   }
-  rows.push_back({"step without loading", interval_of(stage.time.whole(), stage.time.spread), all, true});
+  rows.push_back({"step without loading", predict::interval_of(stage.time.whole(), stage.time.spread), all, true});
   const std::optional<run::Summary> summary = summary_of(run);
   if (!summary || summary->steps == 0) return rows;
   const auto steps = static_cast<double>(summary->steps);
