@@ -66,7 +66,10 @@ TEST_F(PlanCommand, MeasuredOpsAreKeptAndPredictedFrom) {
 }
 
 TEST_F(PlanCommand, TimesOfAnotherMachineAreRefusedByName) {
-  ASSERT_EQ(weft({"rates", "--ops", "mlp", "--batch", "8", "--precision", "f32", "--threads", "1", "--output", "ops.jsonl"}).code, 0);
+  ASSERT_EQ(
+      weft({"rates", "--ops", "mlp", "--batch", "8", "--precision", "f32", "--threads", "1", "--output", "ops.jsonl"})
+          .code,
+      0);
   std::string text = read_all(path("ops.jsonl"));
   const size_t at = text.find(" kernels, oneDNN");
   ASSERT_NE(at, std::string::npos);
@@ -82,7 +85,8 @@ TEST_F(PlanCommand, ARunIsComparedWithItsPrediction) {
   ASSERT_EQ(weft({"train", "mine.toml", "--run", "r", "--quiet"}).code, 0);
   const Outcome outcome = weft({"explain", "r", "--steps", "3"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  for (const char* part : {"predicted before the run", "step without loading", "in training: step", "in training: memory"})
+  for (const char* part :
+       {"predicted before the run", "step without loading", "in training: step", "in training: memory"})
     EXPECT_NE(outcome.out.find(part), std::string::npos) << part << " not in:\n" << outcome.out;
 }
 
@@ -98,8 +102,9 @@ TEST_F(PlanCommand, AClusterFileGivesTimeTrafficAndCost) {
 TEST_F(PlanCommand, ADeadlineAndABudgetChooseTheMachine) {
   fs::create_directories(path("clusters"));
   fs::rename(path("boxes.toml"), path("clusters/boxes.toml"));
-  const std::vector<std::string> asked = {"plan", "resnet18", "--batch", "64", "--samples", "500000", "--clusters",
-                                          "clusters", "--deadline", "10h", "--budget", "1000", "--svg", "plans.svg"};
+  const std::vector<std::string> asked = {"plan",     "resnet18",   "--batch",  "64",         "--samples",
+                                          "500000",   "--clusters", "clusters", "--deadline", "10h",
+                                          "--budget", "1000",       "--svg",    "plans.svg"};
   const Outcome outcome = weft(asked);
   ASSERT_EQ(outcome.code, 0) << outcome.err << outcome.out;
   EXPECT_NE(outcome.out.find("chosen: boxes"), std::string::npos) << outcome.out;
@@ -107,13 +112,16 @@ TEST_F(PlanCommand, ADeadlineAndABudgetChooseTheMachine) {
   const Outcome none = weft({"plan", "resnet18", "--batch", "64", "--samples", "500000", "--clusters", "clusters",
                              "--deadline", "1s", "--budget", "0.01"});
   EXPECT_EQ(none.code, 1);
-  EXPECT_NE(none.out.find("nothing meets 1.0 s and a budget of 0.01; the nearest: boxes"), std::string::npos) << none.out;
+  EXPECT_NE(none.out.find("nothing meets 1.0 s and a budget of 0.01; the nearest: boxes"), std::string::npos)
+      << none.out;
 }
 
 TEST_F(PlanCommand, BadWordsAreNamed) {
-  EXPECT_NE(weft({"plan", "resnet18", "--deadline", "soon", "--samples", "100"}).err.find("--deadline 'soon'"), std::string::npos);
+  EXPECT_NE(weft({"plan", "resnet18", "--deadline", "soon", "--samples", "100"}).err.find("--deadline 'soon'"),
+            std::string::npos);
   EXPECT_NE(weft({"plan", "resnet18", "--cluster", "nowhere"}).err.find("nowhere"), std::string::npos);
-  EXPECT_NE(weft({"plan", "mlp", "--batch", "10", "--ranks", "4"}).err.find("4 ranks cannot share a batch of 10"), std::string::npos);
+  EXPECT_NE(weft({"plan", "mlp", "--batch", "10", "--ranks", "4"}).err.find("4 ranks cannot share a batch of 10"),
+            std::string::npos);
   EXPECT_NE(weft({"rates", "mlp"}).err.find("--ops"), std::string::npos);
 }
 

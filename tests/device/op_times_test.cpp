@@ -36,12 +36,14 @@ class OpTimesTest : public FilesTest {
   NodeSignature elementwise(const std::string& name, int64_t elements) const {
     const OpDef& op = ops_.get(name);
     const TensorType type{DType::f32, Shape({elements}), {}};
-    return {.op = &op, .name = name, .inputs = {type}, .outputs = {type}, .attributes = complete_attributes(op, name, {})};
+    return {
+        .op = &op, .name = name, .inputs = {type}, .outputs = {type}, .attributes = complete_attributes(op, name, {})};
   }
   /// As if the kernel took so many times its roofline.
   void measure(OpTimes& times, const NodeSignature& node, const std::string& kernel, double factor) const {
     const OpWork work = work_of(node, kernel);
-    times.add(signature_key(node), {.work = work, .seconds = factor * times.roofline(work), .spread = 0.01, .of = "test"});
+    times.add(signature_key(node),
+              {.work = work, .seconds = factor * times.roofline(work), .spread = 0.01, .of = "test"});
   }
   const OpRegistry ops_ = ops::make_registry();
 };

@@ -16,7 +16,9 @@ namespace {
 struct Market {
   explicit Market(uint64_t seed) {
     RandomStream random(seed);
-    const auto uniform = [&](double low, double high) { return low + (high - low) * static_cast<double>(random.uniform()); };
+    const auto uniform = [&](double low, double high) {
+      return low + (high - low) * static_cast<double>(random.uniform());
+    };
     for (int number = 0; number < 4; ++number) {
       machines::ClusterFile cluster;
       cluster.name = "c" + std::to_string(number);
@@ -37,7 +39,8 @@ struct Market {
     }
   }
   double least(const Candidate& candidate) const {
-    return alone[static_cast<size_t>(candidate.cluster - clusters.data())] / static_cast<double>(candidate.strategy.ranks);
+    return alone[static_cast<size_t>(candidate.cluster - clusters.data())] /
+           static_cast<double>(candidate.strategy.ranks);
   }
   Evaluator evaluator(bool knows_least) {
     Evaluator evaluator;
@@ -78,7 +81,8 @@ TEST(PlanSearch, IsWhatAnEnumerationFinds) {
   int64_t left_out = 0;
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     Market market(seed);
-    const Goal goal{.deadline_seconds = std::exp(7.0 + 0.07 * static_cast<double>(seed)), .budget = 10.0 * static_cast<double>(seed)};
+    const Goal goal{.deadline_seconds = std::exp(7.0 + 0.07 * static_cast<double>(seed)),
+                    .budget = 10.0 * static_cast<double>(seed)};
     const Found all = search(market.candidates, goal, market.evaluator(false));
     const Found found = search(market.candidates, goal, market.evaluator(true));
     EXPECT_EQ(points_of(found), points_of(all)) << seed;
@@ -189,7 +193,9 @@ TEST(Restarts, AreAsManyAsASimulationOfFailuresHas) {
   constexpr int kRuns = 400;
   for (int run = 0; run < kRuns; ++run) {
     double done = 0, now = 0;
-    const auto draw = [&] { return -predicted.mean_seconds_between * std::log(1 - static_cast<double>(random.uniform())); };
+    const auto draw = [&] {
+      return -predicted.mean_seconds_between * std::log(1 - static_cast<double>(random.uniform()));
+    };
     double fails_at = draw();
     while (done < work) {
       const double piece = predicted.interval_seconds + predicted.checkpoint_seconds;

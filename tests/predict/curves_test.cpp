@@ -63,8 +63,8 @@ TEST(Curves, TheIntervalHoldsEightyOfAHundred) {
   const auto draw = [&] { return 0.5 * std::exp(0.08 * static_cast<double>(random.normal())); };
   int held = 0;
   for (int trial = 0; trial < 200; ++trial) {
-    const auto found = estimate_time({rising(draw()), rising(draw()), rising(draw()), rising(draw())}, kTarget,
-                                     interval_of(1, 1e-9));
+    const auto found =
+        estimate_time({rising(draw()), rising(draw()), rising(draw()), rising(draw())}, kTarget, interval_of(1, 1e-9));
     held += found->share.holds(*share_reached(rising(draw()), 0.9, true));
   }
   EXPECT_GE(held, 140);

@@ -19,8 +19,8 @@ std::vector<GradientNorms> draw(double truth, double noise, int64_t steps, uint6
     const auto square = [&](double batch) {
       double sum = 0;
       for (int at = 0; at < kDimensions; ++at) {
-        const double value =
-            truth / std::sqrt(kDimensions) + std::sqrt(noise / kDimensions / batch) * static_cast<double>(random.normal());
+        const double value = truth / std::sqrt(kDimensions) +
+                             std::sqrt(noise / kDimensions / batch) * static_cast<double>(random.normal());
         sum += value * value;
       }
       return sum;

@@ -56,7 +56,8 @@ class PlannedRunTest : public testing::Test {
     file.devices_per_host = 4;
     file.in_host = {2e-6, 5e10, 1e-6};
     file.between_hosts = {1e-5, 1e10, 2e-6};
-    file.price = {.per_host_hour = 12, .spot_per_host_hour = 4};
+    file.price.per_host_hour = 12;
+    file.price.spot_per_host_hour = 4;
     return file;
   }
   const Library library_ = standard_library();
@@ -148,7 +149,8 @@ TEST_F(PlannedRunTest, TooLittleMemoryIsAnErrorThatNamesTheLeast) {
       [&] { predict_on(library_, planned, strategy_on(planned.spec, place, 4), place); }, ErrorKind::usage);
   for (const char* part : {"resnet18", "4 ranks on one host", "of memory per rank, and one has 150 MB"})
     EXPECT_NE(message.find(part), std::string::npos) << part << " not in: " << message;
-  EXPECT_TRUE(message.find("it fits") != std::string::npos || message.find("the least is") != std::string::npos) << message;
+  EXPECT_TRUE(message.find("it fits") != std::string::npos || message.find("the least is") != std::string::npos)
+      << message;
 }
 
 TEST_F(PlannedRunTest, RanksThatCannotShareTheBatchAreAnError) {

@@ -11,13 +11,27 @@ namespace {
 
 Prediction sample() {
   {
-    Prediction prediction{.model = "m", .data = "d", .device = "here", .strategy = {.ranks = 4, .ranks_per_host = 2},
-                          .times_from = "tests", .exchange_from = "links", .stages = {}, .memory = {1, 2, 3, 4, 5, "node"},
-                          .traffic = {{"between hosts", 1e6, 0}}, .item = "images", .items_per_sample = 1, .epochs = 2,
+    Prediction prediction{.model = "m",
+                          .data = "d",
+                          .device = "here",
+                          .strategy = {.ranks = 4, .ranks_per_host = 2},
+                          .times_from = "tests",
+                          .exchange_from = "links",
+                          .stages = {},
+                          .memory = {1, 2, 3, 4, 5, "node"},
+                          .traffic = {{"between hosts", 1e6, 0}},
+                          .item = "images",
+                          .items_per_sample = 1,
+                          .epochs = 2,
                           .evaluation_seconds = {1, 2, 3}};
     for (const double seconds : {0.1, 0.2}) {
-      StagePrediction stage{.first_step = prediction.steps(), .steps = 100, .batch = 32, .accumulate = 2, .image_height = 0,
-                            .time = {}, .loading_seconds = 0.01};
+      StagePrediction stage{.first_step = prediction.steps(),
+                            .steps = 100,
+                            .batch = 32,
+                            .accumulate = 2,
+                            .image_height = 0,
+                            .time = {},
+                            .loading_seconds = 0.01};
       stage.time.seconds = {seconds, 2 * seconds, 0.01, 0.02, 0};
       stage.time.spread = 0.1;
       prediction.stages.push_back(stage);
@@ -37,8 +51,11 @@ TEST(Prediction, WhatIsWrittenIsRead) {
 }
 
 TEST(Prediction, AFileThatIsNoneIsNamed) {
-  const std::string message =
-      test::error_of([] { prediction_from(nlohmann::json{{"model", "m"}}, "r/prediction.json"); }, ErrorKind::data);
+  const std::string message = test::error_of(
+      [] {
+        prediction_from(nlohmann::json{{"model", "m"}}, "r/prediction.json");
+      },
+      ErrorKind::data);
   EXPECT_NE(message.find("'r/prediction.json'"), std::string::npos) << message;
 }
 

@@ -14,9 +14,10 @@ namespace {
 
 /// Each node takes a millisecond, and nothing errs.
 NodeTimes constant_times(double seconds = 1e-3) {
-  return {.of = [seconds](const NodeSignature&, const std::string&) {
-            return OpEstimate{seconds, 0, CostSource::measured};
-          },
+  return {.of =
+              [seconds](const NodeSignature&, const std::string&) {
+                return OpEstimate{seconds, 0, CostSource::measured};
+              },
           .seconds_per_node = 0,
           .common_spread = 0.1,
           .describe = "a millisecond each"};
@@ -49,8 +50,8 @@ class StepTimeTest : public testing::Test {
     runtimes_.push_back(std::make_unique<program::RankRuntime>(
         passes::Ranks{.count = ranks, .latency_seconds = 1e-4, .bytes_per_second = 1e9}));
     return std::make_unique<program::PlannedStep>(
-        library_, program::StepChoice{.spec = spec, .input = input, .batches = accumulate},
-        *runtimes_.back(), program::CostProfile{}, Tuning{}, program::Note{});
+        library_, program::StepChoice{.spec = spec, .input = input, .batches = accumulate}, *runtimes_.back(),
+        program::CostProfile{}, Tuning{}, program::Note{});
   }
   StepTime predict(program::PlannedStep& step, const NodeTimes& nodes, const ExchangeTimes& exchange) {
     return predict_step({.batch = &step.compiled(),
@@ -119,7 +120,8 @@ TEST_F(StepTimeTest, WhatIsSentIsWhatTheLevelsOfSharedStatesSay) {
   const auto whole = plan("transformer_lm");
   double weights = 0;
   for (const GraphInput& input : whole->compiled().graph.inputs())
-    if (input.kind == InputKind::parameter) weights += static_cast<double>(whole->compiled().graph.type(input.value).bytes());
+    if (input.kind == InputKind::parameter)
+      weights += static_cast<double>(whole->compiled().graph.type(input.value).bytes());
   EXPECT_NEAR(sent(0) / weights, 2 * 0.75, 0.05);
   EXPECT_NEAR(sent(1) / weights, 2 * 0.75, 0.05);
   EXPECT_NEAR(sent(3) / weights, 3 * 0.75, 0.08);

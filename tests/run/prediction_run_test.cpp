@@ -175,8 +175,8 @@ class GradientNoise : public PredictionRun {
   std::vector<predict::GradientNorms> norms(const std::string& run) const {
     std::vector<predict::GradientNorms> found;
     for (const nlohmann::json& record : records(run, "noise"))
-      found.push_back({record.at("step"), record.at("small_batch"), record.at("small_square"),
-                       record.at("large_batch"), record.at("large_square")});
+      found.push_back({record.at("step"), record.at("small_batch"), record.at("small_square"), record.at("large_batch"),
+                       record.at("large_square")});
     return found;
   }
 };

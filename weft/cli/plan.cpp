@@ -30,8 +30,9 @@ void print(const predict::Prediction& prediction, bool json) {
 
 /// As training would begin it: its plans, its data.
 predict::Prediction predict_as_training(const Library& library, const spec::RunSpec& spec, const PlanOptions& options) {
-  program::PreparedRun run(library, spec, {}, say, nullptr, program::RankRuntime(nullptr, 1),
-                           program::agreed_profile(nullptr, library, spec.cost_profile, static_cast<int>(spec.threads)));
+  program::PreparedRun run(
+      library, spec, {}, say, nullptr, program::RankRuntime(nullptr, 1),
+      program::agreed_profile(nullptr, library, spec.cost_profile, static_cast<int>(spec.threads)));
   predict::Sources sources = run::sources_here(run, kLoadingSeconds, /*exact=*/!options.interpolate, say);
   if (!options.op_times.empty() || sources.nodes.common_spread > kRatedSpread)
     sources.nodes = times_of_machine(library, options, spec.threads);
@@ -51,8 +52,8 @@ int plan_command(const Library& library, const PlanOptions& options) {
   }
   const predict::PlannedModel model = planned_model(library, options, spec, cluster.has_value());
   const predict::Place place = place_of(library, options, cluster ? &*cluster : nullptr);
-  const predict::Strategy strategy = predict::strategy_on(
-      model.spec, place, options.ranks > 0 ? std::optional<int64_t>(options.ranks) : std::nullopt);
+  const predict::Strategy strategy =
+      predict::strategy_on(model.spec, place, options.ranks > 0 ? std::optional<int64_t>(options.ranks) : std::nullopt);
   print(predict::predict_on(library, model, strategy, place), options.json);
   return 0;
 }
@@ -69,8 +70,9 @@ void add_plan(CLI::App& app, Action& action, const Library& library) {
   command->add_option("MODEL", options->choice.model, "A recipe, or a model on random input")
       ->type_name("RECIPE|MODEL|FILE")
       ->required();
-  command->add_option("--cluster", options->cluster,
-                      "Plan for this cluster: a file, or one that comes with weft; default: this machine")
+  command
+      ->add_option("--cluster", options->cluster,
+                   "Plan for this cluster: a file, or one that comes with weft; default: this machine")
       ->type_name("FILE");
   command->add_option("--ranks", options->ranks, "Default: 1 here, all devices of a cluster")
       ->check(CLI::Range(1, 65536));
@@ -91,19 +93,22 @@ void add_plan(CLI::App& app, Action& action, const Library& library) {
   command->add_option("--runs", options->runs, "Where earlier runs are, whose curves tell when stop.target is reached")
       ->type_name("DIR")
       ->capture_default_str();
-  command->add_option("--op-times", options->op_times,
-                      "Times that `weft rates --ops` has kept; default: those of this machine's cache")
+  command
+      ->add_option("--op-times", options->op_times,
+                   "Times that `weft rates --ops` has kept; default: those of this machine's cache")
       ->type_name("FILE");
   command->add_flag("--interpolate", options->interpolate,
                     "Leave out times of the very same shapes: to judge what is said of others");
   command->add_option("--deadline", options->deadline, "Such as 6h: choose what ends by then");
   command->add_option("--budget", options->budget, "Choose what costs no more, in the currency of the cluster files")
       ->check(CLI::Range(0.0, 1e12));
-  command->add_option("--clusters", options->clusters,
-                      "Directory of cluster files to choose from; default: those that come with weft")
+  command
+      ->add_option("--clusters", options->clusters,
+                   "Directory of cluster files to choose from; default: those that come with weft")
       ->type_name("DIR");
   command->add_option("--svg", options->svg, "Draw time against cost of all choices into this file")->type_name("FILE");
-  command->add_flag("--spot", options->spot, "Interruptible machines, at their price and with their interruptions, too");
+  command->add_flag("--spot", options->spot,
+                    "Interruptible machines, at their price and with their interruptions, too");
   command->add_flag("--json", options->json, "Print JSON, with the timeline of a step");
   command->callback(
       [options, &action, &library] { action = [options, &library] { return plan_command(library, *options); }; });

@@ -19,7 +19,8 @@ std::vector<machines::ClusterFile> clusters_of(const PlanOptions& options) {
   if (!options.cluster.empty()) return {machines::read_cluster(options.cluster)};
   if (!options.clusters.empty()) return machines::read_clusters(options.clusters);
   std::vector<machines::ClusterFile> clusters;
-  for (const machines::ShippedFile& file : machines::shipped_clusters()) clusters.push_back(machines::read_cluster(file.name));
+  for (const machines::ShippedFile& file : machines::shipped_clusters())
+    clusters.push_back(machines::read_cluster(file.name));
   return clusters;
 }
 
@@ -28,7 +29,8 @@ planner::Goal goal_of(const PlanOptions& options) {
   if (!options.deadline.empty()) {
     goal.deadline_seconds = parse_duration(options.deadline);
     if (!goal.deadline_seconds)
-      fail(ErrorKind::usage, "--deadline '{}' is no duration; write 90m, 6h, 1h 30m or 3600 (seconds)", options.deadline);
+      fail(ErrorKind::usage, "--deadline '{}' is no duration; write 90m, 6h, 1h 30m or 3600 (seconds)",
+           options.deadline);
   }
   if (options.budget > 0) goal.budget = options.budget;
   return goal;
@@ -50,15 +52,16 @@ int search_plans(const Library& library, const PlanOptions& options) {
   if (candidates.empty())
     fail(ErrorKind::usage, "no cluster has ranks that can share a batch of {} alike; choose another --batch",
          model.spec.batch);
-  const planner::Found found =
-      planner::search(std::move(candidates), goal, planner::evaluator_of(library, model, place_of(library, options, nullptr)),
-                      [](size_t done, size_t all) {
-                        if (done % 10 == 0 && done < all) say(fmt::format("{} of {} plans", done, all));
-                      });
+  const planner::Found found = planner::search(
+      std::move(candidates), goal, planner::evaluator_of(library, model, place_of(library, options, nullptr)),
+      [](size_t done, size_t all) {
+        if (done % 10 == 0 && done < all) say(fmt::format("{} of {} plans", done, all));
+      });
   if (found.offers.empty())
     fail(ErrorKind::usage, "no plan is possible: {}", found.refused.empty() ? "" : found.refused.front().why);
   if (!options.svg.empty()) {
-    write_atomically(options.svg, planner::draw_svg(found, fmt::format("{}: time against cost", model.spec.model.name)));
+    write_atomically(options.svg,
+                     planner::draw_svg(found, fmt::format("{}: time against cost", model.spec.model.name)));
     say(fmt::format("wrote '{}'", options.svg));
   }
   if (options.json)

@@ -21,8 +21,9 @@ constexpr double kSampleSeconds = 0.3;
 
 /// Of a part, in all evaluations of a run.
 double evaluated_samples(const spec::RunSpec& spec, const program::RunData& data) {
-  const double evaluations =
-      spec.evaluation.every_epochs > 0 ? std::max(1.0, spec.epochs / static_cast<double>(spec.evaluation.every_epochs)) : 1;
+  const double evaluations = spec.evaluation.every_epochs > 0
+                                 ? std::max(1.0, spec.epochs / static_cast<double>(spec.evaluation.every_epochs))
+                                 : 1;
   double samples = 0;
   if (data.validation) samples += evaluations * static_cast<double>(data.validation->size());
   if (data.test)
@@ -70,19 +71,21 @@ predict::PlannedModel planned_model(const Library& library, const PlanOptions& o
   if (!can_open_data(library, spec)) {
     predict::PlannedModel model = without_data(library, options, spec);
     const models::ModelInput input = model.input(spec::StepShape(spec.batch));
-    say(fmt::format("the recipe's data '{}' are not here: assumed an input of {} and {} classes; --input, --classes and "
-                    "--samples say others",
-                    spec.data, to_string(Shape(input.shape)), input.classes));
+    say(fmt::format(
+        "the recipe's data '{}' are not here: assumed an input of {} and {} classes; --input, --classes and "
+        "--samples say others",
+        spec.data, to_string(Shape(input.shape)), input.classes));
     return model;
   }
   const program::RunData data = program::open_run_data(library, spec);
-  predict::PlannedModel model{.spec = spec,
-                              .input = [description = data.description](
-                                           const spec::StepShape& shape) { return program::model_input(description, shape); },
-                              .samples = options.samples > 0 ? options.samples : data.training->size(),
-                              .evaluated_samples = evaluated_samples(spec, data),
-                              .item = std::string(data.description.info.item()),
-                              .items_per_sample = data.description.info.items_per_sample()};
+  predict::PlannedModel model{
+      .spec = spec,
+      .input = [description = data.description](
+                   const spec::StepShape& shape) { return program::model_input(description, shape); },
+      .samples = options.samples > 0 ? options.samples : data.training->size(),
+      .evaluated_samples = evaluated_samples(spec, data),
+      .item = std::string(data.description.info.item()),
+      .items_per_sample = data.description.info.items_per_sample()};
   if (!elsewhere || !options.clusters.empty())
     model.sample_seconds = predict::measure_loading(
         *data.training, program::training_loader_options(spec, data.description, {}, library), kSampleSeconds);
@@ -91,18 +94,16 @@ predict::PlannedModel planned_model(const Library& library, const PlanOptions& o
 
 predict::NodeTimes times_of_machine(const Library& library, const PlanOptions& options, int64_t threads) {
   const auto count = static_cast<int>(threads);
-  OpTimes times = options.op_times.empty()
-                      ? predict::known_times(library.device, threads, say)
-                      : read_op_times(options.op_times, library.device.describe_machine(count));
+  OpTimes times = options.op_times.empty() ? predict::known_times(library.device, threads, say)
+                                           : read_op_times(options.op_times, library.device.describe_machine(count));
   if (!times.rates())
     times.set_rates(library.device.make({.threads = count, .kernels = library.kernels})->measure_rates());
   return predict::measured_times(std::make_shared<const OpTimes>(std::move(times)), !options.interpolate);
 }
 
 predict::Place place_of(const Library& library, const PlanOptions& options, const machines::ClusterFile* cluster) {
-  return {.cluster = cluster, .times_here = [&library, options](int64_t threads) {
-            return times_of_machine(library, options, threads);
-          }};
+  return {.cluster = cluster,
+          .times_here = [&library, options](int64_t threads) { return times_of_machine(library, options, threads); }};
 }
 
 }  // namespace weft::cli

@@ -29,8 +29,8 @@ predict::PlannedModel planned_model(const Library& library, const PlanOptions& o
 
 /// Beyond what times of ops that were measured are off by.
 inline constexpr double kRatedSpread = 0.3;
-/// Of this machine: its file, or that of the options; without measured ops, from rates that are measured now. Error(data)
-/// naming a file that is of another machine or version.
+/// Of this machine: its file, or that of the options; without measured ops, from rates that are measured now.
+/// Error(data) naming a file that is of another machine or version.
 predict::NodeTimes times_of_machine(const Library& library, const PlanOptions& options, int64_t threads);
 
 /// Null: ranks on this machine.

@@ -60,7 +60,8 @@ void add_choices(const Library& library, const RatesOptions& options, const std:
     for (const std::string& batch : batches) {
       const std::optional<int64_t> count = parse_number<int64_t>(batch);
       if (!count || *count < 0)
-        fail(ErrorKind::usage, "--batch {}: give whole numbers with commas between them, such as 8,32", options.batches);
+        fail(ErrorKind::usage, "--batch {}: give whole numbers with commas between them, such as 8,32",
+             options.batches);
       const ModelChoice choice{.model = model,
                                .input = options.input,
                                .classes = options.classes,
@@ -94,8 +95,9 @@ int measure_ops_command(const Library& library, const RatesOptions& options) {
       library, choices,
       {.most_seconds = options.seconds, .progress = [](size_t done, size_t all, const predict::MeasuredStep& step) {
          say(fmt::format("{}/{} {}: {}", done, all, step.name,
-                         step.left_out.empty() ? fmt::format("{} per step, {} nodes", human_duration(step.step_seconds), step.nodes)
-                                               : "left out: " + step.left_out));
+                         step.left_out.empty()
+                             ? fmt::format("{} per step, {} nodes", human_duration(step.step_seconds), step.nodes)
+                             : "left out: " + step.left_out));
        }});
   if (measured.times.empty()) fail(ErrorKind::usage, "no step was measured; give more --seconds, or a smaller --batch");
   const std::string machine = library.device.describe_machine(static_cast<int>(choices.front().spec.threads));
@@ -108,7 +110,8 @@ int measure_ops_command(const Library& library, const RatesOptions& options) {
     kept = file.file().string();
   }
   fmt::print("{} kinds of nodes of {} steps measured on {}; '{}' keeps them\n", measured.times.size(),
-             std::count_if(measured.steps.begin(), measured.steps.end(), [](const auto& step) { return step.left_out.empty(); }),
+             std::count_if(measured.steps.begin(), measured.steps.end(),
+                           [](const auto& step) { return step.left_out.empty(); }),
              machine, kept);
   return 0;
 }
@@ -135,21 +138,25 @@ void add_rates(CLI::App& app, Action& action, const Library& library) {
       "--ops", options->ops, "Measure ops instead, each within steps of models, and keep them for `weft plan`");
   command->add_option("MODELS", options->models, "With --ops: models or recipes; default: all models of weft")
       ->type_name("MODEL|RECIPE|FILE");
-  command->add_option("--batch", options->batches, "With --ops: such as 8,32, the default; of a recipe, its own")->needs(ops);
-  command->add_option("--input", options->input, "With --ops: C,H,W of one image, or T tokens; default: the model's own")
+  command->add_option("--batch", options->batches, "With --ops: such as 8,32, the default; of a recipe, its own")
+      ->needs(ops);
+  command
+      ->add_option("--input", options->input, "With --ops: C,H,W of one image, or T tokens; default: the model's own")
       ->needs(ops);
   command->add_option("--classes", options->classes, "With --ops: or the vocabulary")
       ->check(CLI::Range(1, 100000000))
       ->needs(ops);
   command
-      ->add_option("--precision", options->precisions,
-                   "With --ops: such as f32,bf16; default: both, where the machine is fast with both; of a recipe, its own")
+      ->add_option(
+          "--precision", options->precisions,
+          "With --ops: such as f32,bf16; default: both, where the machine is fast with both; of a recipe, its own")
       ->needs(ops);
   command->add_option("--set", options->set, "With --ops: any key of a recipe; repeatable")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false)
       ->needs(ops);
-  command->add_option("--seconds", options->seconds, "With --ops: for all of it; what is longer is left out; default 120")
+  command
+      ->add_option("--seconds", options->seconds, "With --ops: for all of it; what is longer is left out; default 120")
       ->check(CLI::Range(1.0, 86400.0))
       ->needs(ops);
   command->add_option("--output", options->output, "The file to write; default: none, with --ops this machine's cache")

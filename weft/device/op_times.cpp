@@ -12,28 +12,32 @@ namespace weft {
 
 namespace {
 
-constexpr double kUnknownAbove = 1.6;    // times the roofline, where nothing was measured (docs/memory.md)
-constexpr double kUnknownSpread = 0.5;   // then
-constexpr double kLeastSpread = 0.03;    // of what is interpolated
-constexpr double kExactSpread = 0.02;    // of what was measured: from one run of a program to the next
+constexpr double kUnknownAbove = 1.6;   // times the roofline, where nothing was measured (docs/memory.md)
+constexpr double kUnknownSpread = 0.5;  // then
+constexpr double kLeastSpread = 0.03;   // of what is interpolated
+constexpr double kExactSpread = 0.02;   // of what was measured: from one run of a program to the next
 constexpr size_t kNeighbours = 6;
-constexpr size_t kMostJudged = 60;       // of a group, by what the others would make of them
-constexpr double kNear = 0.05;           // a distance within which neighbours count alike
+constexpr size_t kMostJudged = 60;  // of a group, by what the others would make of them
+constexpr double kNear = 0.05;      // a distance within which neighbours count alike
 constexpr double kSpreadPerDistance = 0.08;
-constexpr double kOtherOptions = 0.7;    // the distance of other windows, strides or axes
+constexpr double kScaleShare = 0.25;   // of a factor e in size, as a distance
+constexpr double kOtherOptions = 0.7;  // the distance of other windows, strides or axes
 constexpr double kOtherKernel = 1.0, kOtherOp = 2.0;
 
 double log_of(double amount) { return std::log(std::max(amount, 1.0)); }
 
-/// How unlike two pieces of work are: 1 is about a factor e in flops, or in all operands.
+/// How unlike two pieces of work are. Of layers that differ in nothing but the batch, all operands are larger by one
+/// factor, or as large: that counts little. What else differs is another geometry.
 double distance(const OpWork& a, const OpWork& b) {
-  const auto square = [](double x, double y) {
-    const double difference = log_of(x) - log_of(y);
-    return difference * difference;
-  };
-  double sum = 0.5 * square(a.flops, b.flops) + 0.5 * square(a.bytes, b.bytes);
-  for (size_t side = 0; side < a.sides.size(); ++side) sum += 0.25 * square(a.sides[side], b.sides[side]);
-  return std::sqrt(sum) + (a.options == b.options ? 0 : kOtherOptions);
+  const double scale =
+      a.flops > 0 && b.flops > 0 ? log_of(a.flops) - log_of(b.flops) : log_of(a.bytes) - log_of(b.bytes);
+  double geometry = 0;
+  for (size_t side = 0; side < a.sides.size(); ++side) {
+    const double own = log_of(a.sides[side]) - log_of(b.sides[side]);
+    const double beside = std::min(std::abs(own), std::abs(own - scale));
+    geometry += beside * beside;
+  }
+  return std::hypot(kScaleShare * scale, std::sqrt(geometry)) + (a.options == b.options ? 0 : kOtherOptions);
 }
 
 std::string key_of(const std::string& key, const std::string& kernel) { return kernel + "\n" + key; }
@@ -86,9 +90,7 @@ double OpTimes::roofline(const OpWork& work) const {
   return rates_->call_seconds + floor.seconds;
 }
 
-double OpTimes::above(const OpTime& time) const {
-  return std::log(std::max(time.seconds, 1e-9) / roofline(time.work));
-}
+double OpTimes::above(const OpTime& time) const { return std::log(std::max(time.seconds, 1e-9) / roofline(time.work)); }
 
 /// Sorts times into groups and judges each group by leaving out one after the other.
 void OpTimes::prepare() const {

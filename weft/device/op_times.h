@@ -16,12 +16,12 @@ namespace weft {
 
 /// What a node does, as far as its time depends on it.
 struct OpWork {
-  std::string op, kernel, family;   // family: the op's class of work
-  std::string options = {};             // its attributes, as text: windows, strides, axes
-  bool narrow = false;              // computes products of 16-bit numbers
+  std::string op, kernel, family;  // family: the op's class of work
+  std::string options = {};        // its attributes, as text: windows, strides, axes
+  bool narrow = false;             // computes products of 16-bit numbers
   double flops = 0;
-  double bytes = 0;                 // read and written, each operand once
-  std::array<double, 3> sides{};    // bytes of the first two operands and of the first result
+  double bytes = 0;               // read and written, each operand once
+  std::array<double, 3> sides{};  // bytes of the first two operands and of the first result
 };
 OpWork work_of(const NodeSignature& node, const std::string& kernel);
 

@@ -140,7 +140,8 @@ OpTimes read_op_times(const fs::path& file, const std::string& machine) {
   try {
     return parse_op_times(text, machine);
   } catch (const Error& error) {
-    fail(error.kind(), "'{}' holds no times of ops of this machine: {}; this is {}; measure them with `weft rates --ops`",
+    fail(error.kind(),
+         "'{}' holds no times of ops of this machine: {}; this is {}; measure them with `weft rates --ops`",
          file.string(), error.what(), machine);
   }
 }

@@ -39,8 +39,8 @@ Offer offer_of(const Library& library, const predict::PlannedModel& model, const
   offer.seconds = own.times(offer.restarts.factor);
   offer.cost = offer.seconds.times(candidate.price_per_hour() / 3600);
   if (model.sample_seconds > 0)
-    offer.cores_per_device = model.sample_seconds * offer.prediction.samples_per_second().expected /
-                             static_cast<double>(strategy.ranks);
+    offer.cores_per_device =
+        model.sample_seconds * offer.prediction.samples_per_second().expected / static_cast<double>(strategy.ranks);
   return offer;
 }
 
@@ -75,24 +75,26 @@ std::string restarts_text(const Restarts& restarts) {
 Evaluator evaluator_of(const Library& library, const predict::PlannedModel& model, const predict::Place& here) {
   // By cluster: what all of the work takes one of its devices, if nothing were lost by dividing it.
   const auto alone = std::make_shared<std::map<const machines::ClusterFile*, double>>();
-  return {.offer = [&library, &model, here](const Candidate& candidate) { return offer_of(library, model, here, candidate); },
-          .least_seconds = [&library, &model, here, alone](const Candidate& candidate) {
-            const auto [found, is_new] = alone->try_emplace(candidate.cluster, 0);
-            if (is_new) {
-              try {
-                predict::Place place = here;
-                place.cluster = candidate.cluster;
-                predict::Strategy one = candidate.strategy;
-                one.ranks = 1;
-                one.zero = one.averaging_period = 0;
-                one.compression = "none";
-                found->second = predict::predict_on(library, model, one, place).run_seconds().low;
-              } catch (const Error&) {
-                found->second = 0;  // one alone has too little memory
-              }
-            }
-            return found->second / static_cast<double>(candidate.strategy.ranks);
-          }};
+  return {.offer = [&library, &model,
+                    here](const Candidate& candidate) { return offer_of(library, model, here, candidate); },
+          .least_seconds =
+              [&library, &model, here, alone](const Candidate& candidate) {
+                const auto [found, is_new] = alone->try_emplace(candidate.cluster, 0);
+                if (is_new) {
+                  try {
+                    predict::Place place = here;
+                    place.cluster = candidate.cluster;
+                    predict::Strategy one = candidate.strategy;
+                    one.ranks = 1;
+                    one.zero = one.averaging_period = 0;
+                    one.compression = "none";
+                    found->second = predict::predict_on(library, model, one, place).run_seconds().low;
+                  } catch (const Error&) {
+                    found->second = 0;  // one alone has too little memory
+                  }
+                }
+                return found->second / static_cast<double>(candidate.strategy.ranks);
+              }};
 }
 
 std::string describe(const Found& found, const Goal& goal) {
@@ -110,7 +112,10 @@ std::string describe(const Found& found, const Goal& goal) {
     const bool is_chosen = found.best == at || found.nearest == at;
     if (!front.contains(at) && !is_chosen && rows >= kMostRows) continue;
     ++rows;
-    table.add_row({found.best == at ? "chosen" : found.nearest == at ? "nearest" : front.contains(at) ? "front" : "",
+    table.add_row({found.best == at      ? "chosen"
+                   : found.nearest == at ? "nearest"
+                   : front.contains(at)  ? "front"
+                                         : "",
                    machine_of(offer.candidate), predict::describe(offer.candidate.strategy),
                    predict::in_words(offer.seconds), cost_text(offer.cost, offer.candidate.cluster->price.currency),
                    restarts_text(offer.restarts),

@@ -77,8 +77,7 @@ Found search(std::vector<Candidate> candidates, const Goal& goal, const Evaluato
   found.front = front_of(found.offers);
   for (size_t at = 0; at < found.offers.size(); ++at) {
     const Offer& offer = found.offers[at];
-    if (meets(offer, goal) &&
-        (!found.best || offer.cost.expected < found.offers[*found.best].cost.expected))
+    if (meets(offer, goal) && (!found.best || offer.cost.expected < found.offers[*found.best].cost.expected))
       found.best = at;
     if (!found.nearest || distance_to(offer, goal) < distance_to(found.offers[*found.nearest], goal))
       found.nearest = at;

@@ -47,9 +47,9 @@ struct Evaluator {
 };
 
 struct Found {
-  std::vector<Offer> offers;  // those that were evaluated, the fastest first
-  std::vector<size_t> front;  // of them, those that no other beats in both time and cost
-  std::optional<size_t> best; // the cheapest that meets the goal, the fastest among those that cost as much
+  std::vector<Offer> offers;      // those that were evaluated, the fastest first
+  std::vector<size_t> front;      // of them, those that no other beats in both time and cost
+  std::optional<size_t> best;     // the cheapest that meets the goal, the fastest among those that cost as much
   std::optional<size_t> nearest;  // where none does: the one that comes nearest
   struct Refused {
     Candidate candidate;
@@ -59,8 +59,8 @@ struct Found {
   int64_t left_out = 0;  // without a plan, since an offer beats the least that they could take
 };
 
-/// Looks at all candidates. Leaves out those which an offer beats whatever their plans would be, so that front, best and
-/// nearest are those of an enumeration. `progress` is told how many are done.
+/// Looks at all candidates. Leaves out those which an offer beats whatever their plans would be, so that front, best
+/// and nearest are those of an enumeration. `progress` is told how many are done.
 Found search(std::vector<Candidate> candidates, const Goal& goal, const Evaluator& evaluator,
              const std::function<void(size_t done, size_t all)>& progress = {});
 
@@ -68,8 +68,8 @@ struct StrategyChoices {
   bool spot = false;
   bool averages = false;  // also means of states every 8 steps, which may cost accuracy
 };
-/// For each cluster: 1, 2, 4... hosts and all of them, on which the ranks can share the recipe's batch; levels of shared
-/// states, 16-bit gradients.
+/// For each cluster: 1, 2, 4... hosts and all of them, on which the ranks can share the recipe's batch; levels of
+/// shared states, 16-bit gradients.
 std::vector<Candidate> candidates_of(const std::vector<machines::ClusterFile>& clusters, const spec::RunSpec& spec,
                                      const StrategyChoices& choices);
 

@@ -39,11 +39,11 @@ ExchangeTimes exchange_on(const machines::ClusterFile& cluster, const Strategy& 
           // Accelerators exchange beside their kernels; processors that share memory do it themselves.
           .hides = hosts > 1 || cluster.device.has_value(),
           .spread = kLinkSpread,
-          .describe = hosts > 1 ? fmt::format("{}/s of each host, {} of latency",
-                                              human_bytes(cluster.between_hosts.bytes_per_second),
-                                              human_duration(cluster.between_hosts.latency_seconds))
-                                : fmt::format("{}/s between devices of a host",
-                                              human_bytes(cluster.in_host.bytes_per_second))};
+          .describe =
+              hosts > 1
+                  ? fmt::format("{}/s of each host, {} of latency", human_bytes(cluster.between_hosts.bytes_per_second),
+                                human_duration(cluster.between_hosts.latency_seconds))
+                  : fmt::format("{}/s between devices of a host", human_bytes(cluster.in_host.bytes_per_second))};
 }
 
 passes::Ranks ranks_of(const ExchangeTimes& exchange) {
@@ -74,7 +74,8 @@ void add_energy_and_cost(Prediction& prediction, const machines::ClusterFile& cl
   if (cluster.device && cluster.device->peak_watts > 0 && !prediction.stages.empty()) {
     const StepTime& time = prediction.longest().time;
     const double whole = prediction.longest().step().expected;
-    const double busy = whole > 0 ? (time.of(Part::forward) + time.of(Part::backward) + time.of(Part::update)) / whole : 0;
+    const double busy =
+        whole > 0 ? (time.of(Part::forward) + time.of(Part::backward) + time.of(Part::update)) / whole : 0;
     prediction.energy = Energy{seconds.times(devices * cluster.device->watts(std::min(1.0, busy)) / 3.6e6),
                                devices * cluster.device->peak_watts};
   }

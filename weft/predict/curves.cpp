@@ -8,8 +8,8 @@ namespace weft::predict {
 
 namespace {
 
-constexpr double kLeastSpread = 0.02;      // an evaluation comes once in an epoch
-constexpr double kSpreadOfUnlike = 0.5;    // of recipes that have nothing in common but data and model
+constexpr double kLeastSpread = 0.02;    // an evaluation comes once in an epoch
+constexpr double kSpreadOfUnlike = 0.5;  // of recipes that have nothing in common but data and model
 
 /// The 0.9 quantile of Student's distribution, by degrees of freedom; beyond the table that of the normal one.
 double student80(size_t degrees) {

@@ -27,8 +27,8 @@ struct Target {
 };
 
 /// Of a run that takes so long. nullopt where there is no earlier run. The logarithms of the shares are taken to be
-/// normally distributed: mean and deviation are those of the earlier runs, with Student's quantile; of fewer than three,
-/// the deviation is taken to be kUsualSpread.
+/// normally distributed: mean and deviation are those of the earlier runs, with Student's quantile; of fewer than
+/// three, the deviation is taken to be kUsualSpread.
 std::optional<TimeToTarget> estimate_time(const std::vector<Curve>& curves, const Target& target,
                                           const Interval& run_seconds);
 

@@ -19,8 +19,8 @@ namespace weft::predict {
 
 namespace {
 
-constexpr double kSettled = 0.05;    // of the quartiles' distance over the median, of whole steps
-constexpr double kMemoryShare = 0.8; // of what is available
+constexpr double kSettled = 0.05;     // of the quartiles' distance over the median, of whole steps
+constexpr double kMemoryShare = 0.8;  // of what is available
 
 /// Half the distance of the quartiles over the median.
 double spread_of(std::vector<double> values) {
@@ -102,7 +102,8 @@ class StepMeasurement {
       times_.add(key.first, std::move(time));
     }
     StepOverhead& overhead = times_.overhead;
-    const double own = std::max(0.0, report_.step_seconds - sum_) / static_cast<double>(std::max<int64_t>(1, report_.nodes));
+    const double own =
+        std::max(0.0, report_.step_seconds - sum_) / static_cast<double>(std::max<int64_t>(1, report_.nodes));
     overhead.seconds_per_node = (overhead.seconds_per_node * static_cast<double>(overhead.steps) + own) /
                                 static_cast<double>(overhead.steps + 1);
     ++overhead.steps;
@@ -123,16 +124,14 @@ MeasuredOps measure_ops(const Library& library, const std::vector<program::StepC
   MeasuredOps measured;
   if (choices.empty()) return measured;
   const auto threads = static_cast<int>(choices.front().spec.threads);
-  measured.times.set_rates(
-      library.device.make({.threads = threads, .kernels = library.kernels})->measure_rates());
+  measured.times.set_rates(library.device.make({.threads = threads, .kernels = library.kernels})->measure_rates());
   const double begin = steady_seconds();
   // The smallest input first.
   std::vector<std::pair<double, size_t>> order;
   for (size_t at = 0; at < choices.size(); ++at) {
     const program::StepChoice& choice = choices[at];
-    order.emplace_back(static_cast<double>(choice.input.batch) *
-                           static_cast<double>(Shape(choice.input.shape).elements()),
-                       at);
+    order.emplace_back(
+        static_cast<double>(choice.input.batch) * static_cast<double>(Shape(choice.input.shape).elements()), at);
   }
   std::sort(order.begin(), order.end());
   for (size_t at = 0; at < order.size(); ++at) {
@@ -142,19 +141,20 @@ MeasuredOps measure_ops(const Library& library, const std::vector<program::StepC
     const double left = options.most_seconds - (steady_seconds() - begin);
     try {
       if (left <= 0) fail(ErrorKind::usage, "the time is up; give more --seconds");
-      const program::PlannedOnRanks planned =
-          program::plan_on_ranks(library, nullptr, {}, [&] { return choice; });
+      const program::PlannedOnRanks planned = program::plan_on_ranks(library, nullptr, {}, [&] { return choice; });
       const int64_t bytes = planned.step->total_bytes();
       if (static_cast<double>(bytes) > kMemoryShare * static_cast<double>(available_memory_bytes()))
         fail(ErrorKind::usage, "it needs {} of memory", human_bytes(static_cast<double>(bytes)));
       // By what was measured so far; a step runs twice for each measurement, and once before.
       const OpTimes known = measured.times;
-      const double step = predict_step(graphs_of(*planned.step), measured_times(std::make_shared<OpTimes>(known)), {}).whole();
+      const double step =
+          predict_step(graphs_of(*planned.step), measured_times(std::make_shared<OpTimes>(known)), {}).whole();
       const double least = step * static_cast<double>(1 + 2 * options.fewest_runs);
       if (least > options.most_seconds - (steady_seconds() - begin))
         fail(ErrorKind::usage, "it needs about {}; give more --seconds", human_duration(least));
       planned.step->require_memory({});
-      StepMeasurement(*planned.step, measured.times, report).run(options, left / static_cast<double>(order.size() - at));
+      StepMeasurement(*planned.step, measured.times, report)
+          .run(options, left / static_cast<double>(order.size() - at));
     } catch (const Error& error) {
       report.left_out = error.what();
     }

@@ -14,10 +14,10 @@ namespace weft::predict {
 
 /// What measuring one step has found.
 struct MeasuredStep {
-  std::string name;          // "resnet18, batch 16, bf16"
-  double step_seconds = 0;   // the median of whole steps
+  std::string name;         // "resnet18, batch 16, bf16"
+  double step_seconds = 0;  // the median of whole steps
   int64_t nodes = 0, runs = 0;
-  std::string left_out = {}; // why it was not measured; empty: it was
+  std::string left_out = {};  // why it was not measured; empty: it was
 };
 
 struct MeasureOptions {

@@ -14,10 +14,9 @@ namespace weft::predict {
 NodeTimes measured_times(std::shared_ptr<const OpTimes> times, bool exact) {
   NodeTimes found;
   found.seconds_per_node = times->overhead.seconds_per_node;
-  found.describe =
-      times->empty()
-          ? "the rates of this machine; no op was measured, `weft rates --ops` does it"
-          : fmt::format("{} ops measured on this machine{}", times->size(), exact ? "" : ", of other shapes alone");
+  found.describe = times->empty() ? "the rates of this machine; no op was measured, `weft rates --ops` does it"
+                                  : fmt::format("{} ops measured on this machine{}", times->size(),
+                                                exact ? "" : ", of other shapes alone");
   if (times->empty()) found.common_spread = 0.4;
   found.of = [times, exact](const NodeSignature& node, const std::string& kernel) {
     return times->estimate(node, kernel, exact);

@@ -93,8 +93,8 @@ std::string describe_noise_scale(const std::vector<GradientNorms>& norms, int64_
   Table table({{"batch", Align::right}, {"steps", Align::right}, {"samples", Align::right}});
   for (const double times : {1.0, 2.0, 4.0, 8.0, 16.0}) {
     const double to = times * static_cast<double>(batch), steps = steps_factor(scale, static_cast<double>(batch), to);
-    table.add_row({fmt::format("{:.0f}", to), fmt::format("{:.2f} times", steps),
-                   fmt::format("{:.2f} times", steps * times)});
+    table.add_row(
+        {fmt::format("{:.0f}", to), fmt::format("{:.2f} times", steps), fmt::format("{:.2f} times", steps * times)});
   }
   return fmt::format(
       "gradient noise scale: {} in the first half of what was measured, {} in the second\nto the same loss, by the "

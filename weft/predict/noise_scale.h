@@ -28,8 +28,8 @@ struct NoiseScale {
 /// neighbouring steps.
 std::optional<NoiseScale> estimate_noise_scale(const std::vector<GradientNorms>& norms);
 
-/// Steps to the same loss with batches of `to` samples over those with batches of `from` (equation 2.11 there: steps are
-/// in proportion to 1 + scale / B).
+/// Steps to the same loss with batches of `to` samples over those with batches of `from` (equation 2.11 there: steps
+/// are in proportion to 1 + scale / B).
 double steps_factor(double scale, double from, double to);
 
 /// What `weft explain` says of it: the scale early and late in the run, and what larger batches would take.

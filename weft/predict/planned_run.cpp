@@ -17,8 +17,8 @@ namespace weft::predict {
 
 namespace {
 
-constexpr double kFileSpread = 0.2;               // of what a device file says of a step
-constexpr double kSharedLatencySeconds = 2e-5;    // of ranks on one host (program/rank_runtime.cpp)
+constexpr double kFileSpread = 0.2;             // of what a device file says of a step
+constexpr double kSharedLatencySeconds = 2e-5;  // of ranks on one host (program/rank_runtime.cpp)
 
 /// Everything that planning on a place needs, made once.
 class Planning {
@@ -69,7 +69,8 @@ class Planning {
                                              ? program::RankRuntime(ranks_of(sources_.exchange))
                                              : program::RankRuntime(nullptr, static_cast<int>(spec.threads));
     runtimes_.push_back(std::make_unique<program::RankRuntime>(runtime));
-    return std::make_unique<program::PlannedStep>(library_, choice, *runtimes_.back(), costs_, Tuning{}, program::Note{});
+    return std::make_unique<program::PlannedStep>(library_, choice, *runtimes_.back(), costs_, Tuning{},
+                                                  program::Note{});
   }
 
   /// Error(usage) where a rank has less.
@@ -83,7 +84,8 @@ class Planning {
 
   int64_t part_of_batch(int64_t batch) const {
     if (batch % strategy_.ranks != 0 || batch < strategy_.ranks)
-      fail(ErrorKind::usage, "{} ranks cannot share a batch of {} alike; choose a multiple of them with --batch, or other --ranks",
+      fail(ErrorKind::usage,
+           "{} ranks cannot share a batch of {} alike; choose a multiple of them with --batch, or other --ranks",
            strategy_.ranks, batch);
     return batch / strategy_.ranks;
   }
@@ -113,9 +115,10 @@ class Planning {
       const size_t begin = text.find("needs at least ");
       if (begin == text.npos) return "states alone take more; share them with --set shard.zero=3 on more ranks";
       const size_t end = text.find(',', begin);
-      return fmt::format("the least is {}, with activations computed twice; share states with --set shard.zero=3 on more "
-                         "ranks, or choose a smaller --batch",
-                         text.substr(begin + 15, end - begin - 15));
+      return fmt::format(
+          "the least is {}, with activations computed twice; share states with --set shard.zero=3 on more "
+          "ranks, or choose a smaller --batch",
+          text.substr(begin + 15, end - begin - 15));
     }
   }
 
@@ -212,11 +215,12 @@ Prediction predict_on(const Library& library, const PlannedModel& model, const S
     if (memory.total() > prediction.memory.total()) prediction.memory = memory;
   }
   if (model.evaluated_samples > 0) {
-    const int64_t batch = std::max<int64_t>(strategy.ranks, model.spec.evaluation.batch / strategy.ranks * strategy.ranks);
+    const int64_t batch =
+        std::max<int64_t>(strategy.ranks, model.spec.evaluation.batch / strategy.ranks * strategy.ranks);
     const std::unique_ptr<program::PlannedStep> forward = planning.plan({.batch = batch}, /*forward=*/true);
     const double seconds = predict_step({.batch = &forward->compiled()}, sources.nodes, {}).whole();
-    prediction.evaluation_seconds =
-        interval_of(seconds * model.evaluated_samples / static_cast<double>(batch), std::max(0.1, sources.nodes.common_spread));
+    prediction.evaluation_seconds = interval_of(seconds * model.evaluated_samples / static_cast<double>(batch),
+                                                std::max(0.1, sources.nodes.common_spread));
   }
   prediction.traffic = traffic_of(prediction.longest().time.exchanged, strategy);
   if (place.cluster != nullptr) {

@@ -19,11 +19,11 @@ namespace weft::predict {
 
 /// What is to be trained, wherever.
 struct PlannedModel {
-  spec::RunSpec spec = {};                                                 // resolved; its batch is that of all ranks
+  spec::RunSpec spec = {};  // resolved; its batch is that of all ranks
   std::function<models::ModelInput(const spec::StepShape& shape)> input = {};  // what a rank reads at a time
-  int64_t samples = 0;                                                     // to train on; 0: not known
-  double evaluated_samples = 0;                                            // in all evaluations together
-  double sample_seconds = 0;                                               // of one core here, to make one; 0: not known
+  int64_t samples = 0;                                                         // to train on; 0: not known
+  double evaluated_samples = 0;                                                // in all evaluations together
+  double sample_seconds = 0;  // of one core here, to make one; 0: not known
   std::string item = "samples";
   int64_t items_per_sample = 1;
 };

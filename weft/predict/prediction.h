@@ -48,7 +48,7 @@ struct Cost {
 struct TimeToTarget {
   std::string metric;  // "test_accuracy"
   double target = 0;
-  Interval share;      // of the steps of the whole run, until it is reached
+  Interval share;  // of the steps of the whole run, until it is reached
   Interval seconds;
   int64_t runs = 0, reached = 0;  // earlier ones on this machine, and those of them that reached it
 };
@@ -60,7 +60,7 @@ struct Prediction {
   std::vector<StagePrediction> stages = {};
   MemoryPrediction memory = {};  // of the shape that takes the most
   std::vector<LinkTraffic> traffic = {};
-  std::string item = "samples";       // what is counted besides samples: images, rows, tokens
+  std::string item = "samples";  // what is counted besides samples: images, rows, tokens
   int64_t items_per_sample = 1;
   double epochs = 0;
   Interval evaluation_seconds = {};  // of all evaluations

@@ -59,9 +59,12 @@ StepTime time_from(const json& row) {
 }
 
 ordered_json to_json(const MemoryPrediction& memory) {
-  return {{"states_bytes", memory.states},     {"activations_bytes", memory.activations},
-          {"gradients_bytes", memory.gradients}, {"buffers_bytes", memory.buffers},
-          {"total_bytes", memory.total()},     {"file_bytes", memory.file},
+  return {{"states_bytes", memory.states},
+          {"activations_bytes", memory.activations},
+          {"gradients_bytes", memory.gradients},
+          {"buffers_bytes", memory.buffers},
+          {"total_bytes", memory.total()},
+          {"file_bytes", memory.file},
           {"at", memory.at}};
 }
 

@@ -44,9 +44,7 @@ std::string step_table(const Prediction& prediction) {
 std::string memory_table(const Prediction& prediction) {
   const MemoryPrediction& memory = prediction.memory;
   Table table({{"memory of a rank, at its peak"}, {"bytes", Align::right}});
-  const auto add = [&](const char* name, int64_t count) {
-    table.add_row({name, bytes(static_cast<double>(count))});
-  };
+  const auto add = [&](const char* name, int64_t count) { table.add_row({name, bytes(static_cast<double>(count))}); };
   add("states", memory.states);
   add("activations", memory.activations);
   add("gradients", memory.gradients);
@@ -67,7 +65,8 @@ std::string timeline_text(const Prediction& prediction) {
   if (end <= 0) return "";
   std::string rank, link(kColumns, ' ');
   for (size_t column = 0; column < kColumns; ++column) {
-    const double from = end * static_cast<double>(column) / kColumns, to = end * static_cast<double>(column + 1) / kColumns;
+    const double from = end * static_cast<double>(column) / kColumns,
+                 to = end * static_cast<double>(column + 1) / kColumns;
     std::array<double, kParts> shares{};
     double under_way = 0;
     for (const Span& span : spans) {
@@ -108,13 +107,14 @@ std::string describe(const Prediction& prediction) {
   const StepTime& time = prediction.longest().time;
   const double computing = time.by_source[0] + time.by_source[1] + time.by_source[2];
   Table table({{"", Align::left}, {"", Align::left}});
-  table.add_row({"run", fmt::format("{} on {}, {}", prediction.model, prediction.data.empty() ? "random input" : prediction.data,
-                                    describe(prediction.strategy))});
+  table.add_row(
+      {"run", fmt::format("{} on {}, {}", prediction.model, prediction.data.empty() ? "random input" : prediction.data,
+                          describe(prediction.strategy))});
   table.add_row({"device", prediction.device});
   table.add_row({"step", in_words(prediction.step())});
   const Interval rate = prediction.samples_per_second().times(static_cast<double>(prediction.items_per_sample));
-  table.add_row({"rate", fmt::format("{:.4g} {}/s ({:.4g} to {:.4g})", rate.expected, prediction.item, rate.low,
-                                     rate.high)});
+  table.add_row(
+      {"rate", fmt::format("{:.4g} {}/s ({:.4g} to {:.4g})", rate.expected, prediction.item, rate.low, rate.high)});
   if (prediction.steps() > 0) {
     table.add_row({"whole run", fmt::format("{} for {} steps, {:.4g} epochs{}", in_words(prediction.run_seconds()),
                                             prediction.steps(), prediction.epochs,
@@ -126,16 +126,16 @@ std::string describe(const Prediction& prediction) {
   for (const LinkTraffic& link : prediction.traffic)
     table.add_row({"traffic", fmt::format("{} per step and direction {}", bytes(link.bytes), link.link)});
   if (prediction.energy)
-    table.add_row({"energy", fmt::format("{:.3g} kWh ({:.3g} to {:.3g}), up to {:.4g} W",
-                                         prediction.energy->kilowatt_hours.expected,
-                                         prediction.energy->kilowatt_hours.low, prediction.energy->kilowatt_hours.high,
-                                         prediction.energy->peak_watts)});
+    table.add_row(
+        {"energy", fmt::format("{:.3g} kWh ({:.3g} to {:.3g}), up to {:.4g} W",
+                               prediction.energy->kilowatt_hours.expected, prediction.energy->kilowatt_hours.low,
+                               prediction.energy->kilowatt_hours.high, prediction.energy->peak_watts)});
   if (prediction.cost) table.add_row({"cost", amount(*prediction.cost)});
   if (prediction.to_target) table.add_row({"target", to_target_text(*prediction.to_target)});
-  table.add_row({"known from", fmt::format("{}; of the computing {} is measured, {} interpolated, {} from rates",
-                                           prediction.times_from, share_of(time.by_source[2], computing),
-                                           share_of(time.by_source[1], computing),
-                                           share_of(time.by_source[0], computing))});
+  table.add_row(
+      {"known from", fmt::format("{}; of the computing {} is measured, {} interpolated, {} from rates",
+                                 prediction.times_from, share_of(time.by_source[2], computing),
+                                 share_of(time.by_source[1], computing), share_of(time.by_source[0], computing))});
   if (prediction.strategy.ranks > 1) table.add_row({"exchanges", prediction.exchange_from});
   return fmt::format("{}\n{}\n{}\n{}\nranges are of 80 %; nothing was trained\n", table.text(), step_table(prediction),
                      timeline_text(prediction), memory_table(prediction));

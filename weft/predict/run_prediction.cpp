@@ -15,7 +15,7 @@ namespace weft::predict {
 
 namespace {
 
-constexpr double kBeyondRates = 1.6;     // times what rates of large work say: docs/memory.md
+constexpr double kBeyondRates = 1.6;  // times what rates of large work say: docs/memory.md
 constexpr double kUnmeasuredSpread = 0.6;
 
 /// Of all samples that are evaluated, in batches of the step.
@@ -36,11 +36,10 @@ int64_t rows_of_rank(const program::PreparedRun& run, int64_t batch) {
 void set_loading(StagePrediction& stage, const Sources& sources, const Strategy& strategy) {
   if (sources.sample_seconds <= 0) return;
   const double samples = static_cast<double>(stage.samples()) / static_cast<double>(strategy.ranks);
-  stage.loading_seconds = loading_seconds(
-      samples * sources.sample_seconds, stage.time.whole(),
-      {.cores = sources.cores,
-       .threads = strategy.threads,
-       .ranks = std::min(strategy.ranks, strategy.ranks_per_host)});
+  stage.loading_seconds = loading_seconds(samples * sources.sample_seconds, stage.time.whole(),
+                                          {.cores = sources.cores,
+                                           .threads = strategy.threads,
+                                           .ranks = std::min(strategy.ranks, strategy.ranks_per_host)});
 }
 
 }  // namespace
@@ -117,8 +116,8 @@ Prediction predict_run(program::PreparedRun& run, const Sources& sources) {
   double evaluated = 0;
   for (const data::Dataset* set : run.run_data.evaluated()) {
     const int64_t samples = set->size(), batch = std::min(samples, run.spec.evaluation.batch);
-    const double batches = program::evaluations_of(run, *set, steps) * static_cast<double>(samples) /
-                           static_cast<double>(batch);
+    const double batches =
+        program::evaluations_of(run, *set, steps) * static_cast<double>(samples) / static_cast<double>(batch);
     evaluated += forward_seconds(run.evaluation.compiled(rows_of_rank(run, batch)), batches, sources.nodes);
   }
   prediction.evaluation_seconds = interval_of(evaluated, std::max(0.1, sources.nodes.common_spread));

@@ -63,7 +63,8 @@ class Runs {
       const PlannedNode& planned = step_.plan.steps[index];
       const Node& node = graph_.node(planned.node);
       const auto number = static_cast<size_t>(planned.node.index);
-      if (node.op->is_view || (is_kept(node) && !(runs_kept_ && completes)) || (is_completing_[number] && !completes)) continue;
+      if (node.op->is_view || (is_kept(node) && !(runs_kept_ && completes)) || (is_completing_[number] && !completes))
+        continue;
       if (const CollectiveOps* ops = ops_of(node)) {
         run_exchange(*ops, node, times, begin, into, timeline);
         continue;
@@ -143,7 +144,7 @@ class Runs {
   const std::vector<Part> parts_;
   const std::vector<bool> is_completing_;
   const std::vector<size_t> order_;
-  std::vector<OpEstimate> estimates_;  // per planned step
+  std::vector<OpEstimate> estimates_;                                               // per planned step
   std::map<std::pair<std::string, int64_t>, double> arrivals_;                      // by collective
   std::map<std::pair<std::string, std::string>, std::pair<double, double>> kinds_;  // seconds, and off by
   double now_ = 0, link_is_free_ = 0, link_seconds_ = 0, last_seconds_ = 0;

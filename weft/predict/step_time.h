@@ -33,9 +33,9 @@ struct Span {
 
 /// What travels between ranks in a step, of one rank's operands.
 struct ExchangedBytes {
-  int64_t reduced = 0;   // each rank gets the sum of all
-  int64_t gathered = 0;  // a rank's part of what all get
-  int64_t scattered = 0; // whole operands of which each rank gets its part of the sum
+  int64_t reduced = 0;    // each rank gets the sum of all
+  int64_t gathered = 0;   // a rank's part of what all get
+  int64_t scattered = 0;  // whole operands of which each rank gets its part of the sum
 };
 
 struct StepTime {

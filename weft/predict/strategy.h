@@ -17,12 +17,12 @@ struct Strategy {
   int64_t batch = 1;           // samples of all ranks together that are computed at a time
   int64_t accumulate = 1;      // such batches per step
   std::string precision = "f32";
-  int64_t zero = 0;                 // shard.zero
-  bool late_multiply = true;        // where it is predicted to pay
-  std::string compression = "none"; // compression.method
-  int64_t averaging_period = 0;     // steps from one mean of the states to the next; 0: gradients are averaged
-  std::string memory_limit = {};    // what activations are computed again for; empty: the machine's memory
-  std::string offload = {};         // where those lie that it leaves no place for
+  int64_t zero = 0;                  // shard.zero
+  bool late_multiply = true;         // where it is predicted to pay
+  std::string compression = "none";  // compression.method
+  int64_t averaging_period = 0;      // steps from one mean of the states to the next; 0: gradients are averaged
+  std::string memory_limit = {};     // what activations are computed again for; empty: the machine's memory
+  std::string offload = {};          // where those lie that it leaves no place for
   friend bool operator==(const Strategy&, const Strategy&) = default;
 
   int64_t hosts() const { return (ranks + ranks_per_host - 1) / ranks_per_host; }

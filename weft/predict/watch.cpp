@@ -10,10 +10,10 @@ namespace weft::predict {
 
 namespace {
 
-constexpr double kSlack = 1.05;             // of the range's ends: what is hardly outside is not worth a line
-constexpr double kMuchSlower = 1.5;         // than at the beginning of the stage
-constexpr double kMemorySlack = 1.1;        // of all planned memory
-constexpr int64_t kMemoryRest = 96 << 20;   // of the C library, threads, code
+constexpr double kSlack = 1.05;            // of the range's ends: what is hardly outside is not worth a line
+constexpr double kMuchSlower = 1.5;        // than at the beginning of the stage
+constexpr double kMemorySlack = 1.1;       // of all planned memory
+constexpr int64_t kMemoryRest = 96 << 20;  // of the C library, threads, code
 
 }  // namespace
 

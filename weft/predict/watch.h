@@ -34,8 +34,8 @@ class Watch {
   const Prediction prediction_;
   const StagePrediction* stage_ = nullptr;
   std::array<double, kWindow> window_{};
-  size_t count_ = 0;      // in the window
-  int skipped_ = 0;       // of this stage
+  size_t count_ = 0;  // in the window
+  int skipped_ = 0;   // of this stage
   double median_ = 0, first_median_ = 0;
   bool said_range_ = false, said_slower_ = false, said_memory_ = false;
 };

@@ -72,8 +72,7 @@ PreparedRun::PreparedRun(const Library& run_library, const spec::RunSpec& run_sp
   for (const Phase phase : {Phase::update, Phase::averaging})
     if (training.has(phase)) others = std::max(others, training.steps(phase).arena_bytes());
   if (noise) {
-    for (const spec::StepShape& shape : shapes)
-      keep_to_memory_limit(noise->steps(), spec, bytes_beside_arena(), shape);
+    for (const spec::StepShape& shape : shapes) keep_to_memory_limit(noise->steps(), spec, bytes_beside_arena(), shape);
     others = std::max(others, noise->arena_bytes());
   }
   require_memory_limit(spec, bytes_beside_arena(), others);
@@ -124,8 +123,7 @@ void PreparedRun::add_noise_probe() {
   };
   noise.emplace(
       [this, part](const spec::StepShape& shape) {
-        const Graph probe =
-            step::build_gradient_probe(library, spec, model_input(run_data.description, part(shape)));
+        const Graph probe = step::build_gradient_probe(library, spec, model_input(run_data.description, part(shape)));
         return step::gradient_probe_for(probe, training.compiled(shape).graph);
       },
       *device, evaluation_options(), arena);

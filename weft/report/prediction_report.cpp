@@ -66,18 +66,21 @@ std::vector<Row> rows_of(const run::RunDirectory& run, const predict::Prediction
     all += measured[static_cast<size_t>(part)];
     const bool is_there = stage.time.of(of) > 0 || measured[static_cast<size_t>(part)] > 0;
     if (is_there)
-      rows.push_back({std::string(predict::name_of(of)), exactly(stage.time.of(of)), measured[static_cast<size_t>(part)]});
+      rows.push_back(
+          {std::string(predict::name_of(of)), exactly(stage.time.of(of)), measured[static_cast<size_t>(part)]});
   }
   rows.push_back({"step without loading", predict::interval_of(stage.time.whole(), stage.time.spread), all, true});
   const std::optional<run::Summary> summary = summary_of(run);
   if (!summary || summary->steps == 0) return rows;
   const auto steps = static_cast<double>(summary->steps);
-  rows.push_back({"in training: waits for batches", exactly(stage.loading_seconds), summary->input_wait_seconds / steps});
+  rows.push_back(
+      {"in training: waits for batches", exactly(stage.loading_seconds), summary->input_wait_seconds / steps});
   rows.push_back({"in training: step", prediction.step(), summary->step_seconds / steps, true});
   if (summary->ended.empty())
     rows.push_back({"in training: whole run", prediction.run_seconds(), summary->train_seconds, true});
   if (summary->time_to_target && prediction.to_target && prediction.to_target->reached > 0)
-    rows.push_back({"in training: to the target", prediction.to_target->seconds, summary->time_to_target->seconds, true});
+    rows.push_back(
+        {"in training: to the target", prediction.to_target->seconds, summary->time_to_target->seconds, true});
   rows.push_back({"in training: memory", exactly(static_cast<double>(prediction.memory.total())),
                   static_cast<double>(summary->rss_growth_bytes), false, human_bytes});
   return rows;
@@ -132,8 +135,8 @@ std::string noise_text(const run::RunDirectory& run, int64_t batch) {
   for (size_t at = 0; at < std::min({small->values.size(), large->values.size(), small_batch->values.size(),
                                      large_batch->values.size()});
        ++at)
-    norms.push_back({small->steps[at], small_batch->values[at], small->values[at], large_batch->values[at],
-                     large->values[at]});
+    norms.push_back(
+        {small->steps[at], small_batch->values[at], small->values[at], large_batch->values[at], large->values[at]});
   const std::string text = predict::describe_noise_scale(norms, batch);
   return text.empty() ? "" : "\n" + text;
 }

@@ -15,9 +15,10 @@
 //    "input_wait_seconds":0.01}
 // With metrics.noise_every, squares of norms of gradients on two sizes of batches:
 //   {"kind":"noise","step":100,"small_batch":64,"small_square":0.31,"large_batch":128,"large_square":0.22}
-// Those of ranks are means per step: its own time without waits for others, the median of the others, and its waits for batches.
-// "step_seconds" is the time of the epoch's steps; "input_wait_seconds" is the part in which steps waited for their
-// batches. "step" counts the steps done; epochs count from 1. A value that was not measured, or is not finite, is null.
+// Those of ranks are means per step: its own time without waits for others, the median of the others, and its waits for
+// batches. "step_seconds" is the time of the epoch's steps; "input_wait_seconds" is the part in which steps waited for
+// their batches. "step" counts the steps done; epochs count from 1. A value that was not measured, or is not finite, is
+// null.
 #pragma once
 
 #include <cstdint>

@@ -42,16 +42,14 @@ predict::Prediction predict_here(program::PreparedRun& run, const predict::Sourc
   predict::Prediction prediction = predict::predict_run(run, sources);
   const std::optional<predict::Target> target = target_of(run.spec, run.library);
   if (target)
-    prediction.to_target =
-        predict::estimate_time(earlier_curves(run.library, folder, own, run.spec, target->metric), *target,
-                               prediction.run_seconds());
+    prediction.to_target = predict::estimate_time(earlier_curves(run.library, folder, own, run.spec, target->metric),
+                                                  *target, prediction.run_seconds());
   return prediction;
 }
 
 void write_prediction(const RunDirectory& directory, program::PreparedRun& run, const NoteLine& note) {
-  const predict::Prediction prediction =
-      predict_here(run, sources_here(run, kLoadingSeconds, /*exact=*/true, note),
-                   fs::absolute(directory.path()).parent_path(), directory.path());
+  const predict::Prediction prediction = predict_here(run, sources_here(run, kLoadingSeconds, /*exact=*/true, note),
+                                                      fs::absolute(directory.path()).parent_path(), directory.path());
   nlohmann::ordered_json root = predict::to_json(prediction);
   add_seal(root);
   write_atomically(directory.prediction(), root.dump(1) + "\n");

@@ -14,9 +14,10 @@ namespace weft::run {
 
 using NoteLine = std::function<void(const std::string&)>;
 
-/// What predictions of runs on this machine are made from: measured times of ops where there are any, the links that the
-/// run is planned by, and what making samples takes, which is measured for at most `loading_seconds`.
-predict::Sources sources_here(const program::PreparedRun& run, double loading_seconds, bool exact, const NoteLine& note);
+/// What predictions of runs on this machine are made from: measured times of ops where there are any, the links that
+/// the run is planned by, and what making samples takes, which is measured for at most `loading_seconds`.
+predict::Sources sources_here(const program::PreparedRun& run, double loading_seconds, bool exact,
+                              const NoteLine& note);
 
 /// The prediction of a run whose plans are made. With stop.target, when it is reached: from the runs in `folder`, but
 /// for the one of this path.

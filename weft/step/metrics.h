@@ -91,7 +91,7 @@ struct EpochMetrics {
 /// Squares of the norms of the gradient of the same weights on two sizes of batches, from which the gradient noise
 /// follows (predict/noise_scale.h).
 struct NoiseMetrics {
-  int64_t step = 0;             // steps done
+  int64_t step = 0;  // steps done
   double small_batch = 0, small_square = 0;
   double large_batch = 0, large_square = 0;
 };

@@ -186,15 +186,15 @@ class Loop {
     const Graph& graph = probe.graph();
     const GraphInput* samples = graph.find_input("image");
     if (samples == nullptr) samples = graph.find_input("tokens");
-    noise_ = step::NoiseMetrics{
-        .small_batch = static_cast<double>(graph.shape(samples->value)[0]),
-        .small_square = static_cast<double>(probe.executor().scalar_output("gradient_square"))};
+    noise_ = step::NoiseMetrics{.small_batch = static_cast<double>(graph.shape(samples->value)[0]),
+                                .small_square = static_cast<double>(probe.executor().scalar_output("gradient_square"))};
   }
 
   /// Beside the gradient of the whole step.
   void tell_noise(const StepResult& result) {
     noise_->step = at_.step;
-    noise_->large_batch = static_cast<double>(averages() ? result.samples / comm::number_of(in_.ranks) : result.samples);
+    noise_->large_batch =
+        static_cast<double>(averages() ? result.samples / comm::number_of(in_.ranks) : result.samples);
     const double norm = result.gradient_norm.value_or(0);
     noise_->large_square = norm * norm;
     if (hooks_.on_noise) hooks_.on_noise(*noise_);
@@ -429,8 +429,8 @@ class Loop {
   Saving saving_;
   StepTimes step_times_;
   std::array<char, 64> position_text_{};
-  std::string_view position_;  // of the step, in that text
-  step::Round round_;          // of ranks that train apart
+  std::string_view position_;                // of the step, in that text
+  step::Round round_;                        // of ranks that train apart
   std::optional<step::NoiseMetrics> noise_;  // of the step at hand, where it is measured
   double seconds_before_ = 0, begin_ = 0;
 };
