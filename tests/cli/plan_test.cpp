@@ -28,7 +28,7 @@ class PlanCommand : public RunTest {
     return outcome.code == 0 ? nlohmann::json::parse(outcome.out) : nlohmann::json();
   }
   static constexpr const char* kBoxes =
-      "[machine]\nname = \"boxes\"\ndevice = \"v100_sxm2_16gb\"\nhosts = 4\ndevices_per_host = 2\ncores_per_host = 16\n"
+      "[machine]\ndevice = \"v100_sxm2_16gb\"\nhosts = 4\ndevices_per_host = 2\ncores_per_host = 16\n"
       "memory_gigabytes = 128\n[in_host]\nlatency_us = 3\nmessage_us = 1\nmegabytes_per_second = 20000\n"
       "[between_hosts]\nlatency_us = 10\nmessage_us = 2\nmegabytes_per_second = 10000\n"
       "[price]\nper_host_hour = 6.0\nspot_per_host_hour = 2.0\n"
@@ -102,14 +102,14 @@ TEST_F(PlanCommand, AClusterFileGivesTimeTrafficAndCost) {
 TEST_F(PlanCommand, ADeadlineAndABudgetChooseTheMachine) {
   fs::create_directories(path("clusters"));
   fs::rename(path("boxes.toml"), path("clusters/boxes.toml"));
-  const std::vector<std::string> asked = {"plan",     "resnet18",   "--batch",  "64",         "--samples",
+  const std::vector<std::string> asked = {"plan",     "lenet5",   "--batch",  "64",         "--samples",
                                           "500000",   "--clusters", "clusters", "--deadline", "10h",
                                           "--budget", "1000",       "--svg",    "plans.svg"};
   const Outcome outcome = weft(asked);
   ASSERT_EQ(outcome.code, 0) << outcome.err << outcome.out;
   EXPECT_NE(outcome.out.find("chosen: boxes"), std::string::npos) << outcome.out;
   EXPECT_NE(read_all(path("plans.svg")).find("<svg"), std::string::npos);
-  const Outcome none = weft({"plan", "resnet18", "--batch", "64", "--samples", "500000", "--clusters", "clusters",
+  const Outcome none = weft({"plan", "lenet5", "--batch", "64", "--samples", "500000", "--clusters", "clusters",
                              "--deadline", "1s", "--budget", "0.01"});
   EXPECT_EQ(none.code, 1);
   EXPECT_NE(none.out.find("nothing meets 1.0 s and a budget of 0.01; the nearest: boxes"), std::string::npos)

@@ -104,9 +104,9 @@ TEST_F(PredictionRun, ADamagedPredictionIsNamedAndTheRunGoesOn) {
 TEST_F(PredictionRun, APlantedSlowdownIsSaidOnceWhileItRuns) {
   const Library library = drawn_library<ChangingData>(drawn_images(), 320, 70);
   ChangingData::changes_at = 32 * 90;
-  ChangingData::delay_microseconds = 700;  // of each of 32 samples: more than any range allows
+  ChangingData::delay_microseconds = 1500;  // of each of 32 samples
   std::vector<std::string> lines;
-  train_saying(library, spec(16), "run", lines);
+  train_saying(library, spec(20), "run", lines);
   EXPECT_EQ(count(lines, "steps take "), 1) << testing::PrintToString(lines);
 }
 

@@ -13,6 +13,7 @@
 #include "weft/cli/options.h"
 #include "weft/cli/plan_search.h"
 #include "weft/cli/planned_model.h"
+#include "weft/run/earlier_runs.h"
 #include "weft/run/prediction_file.h"
 
 namespace weft::cli {
@@ -41,7 +42,7 @@ predict::Prediction predict_as_training(const Library& library, const spec::RunS
 
 int plan_command(const Library& library, const PlanOptions& options) {
   if (options.searches()) return search_plans(library, options);
-  spec::RunSpec spec = spec_of(library, options.choice, 16);
+  spec::RunSpec spec = spec_of_plan(library, options.choice);
   std::optional<machines::ClusterFile> cluster;
   if (!options.cluster.empty()) cluster = machines::read_cluster(options.cluster);
   const bool is_recipe = names_recipe(library, options.choice.model);
@@ -54,7 +55,11 @@ int plan_command(const Library& library, const PlanOptions& options) {
   const predict::Place place = place_of(library, options, cluster ? &*cluster : nullptr);
   const predict::Strategy strategy =
       predict::strategy_on(model.spec, place, options.ranks > 0 ? std::optional<int64_t>(options.ranks) : std::nullopt);
-  print(predict::predict_on(library, model, strategy, place), options.json);
+  predict::Prediction prediction = predict::predict_on(library, model, strategy, place);
+  if (const std::optional<predict::Target> target = run::target_of(model.spec, library))
+    prediction.to_target = predict::estimate_time(
+        run::earlier_curves(library, options.runs, "", model.spec, target->metric), *target, prediction.run_seconds());
+  print(prediction, options.json);
   return 0;
 }
 

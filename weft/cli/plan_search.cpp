@@ -40,7 +40,7 @@ planner::Goal goal_of(const PlanOptions& options) {
 
 int search_plans(const Library& library, const PlanOptions& options) {
   const planner::Goal goal = goal_of(options);
-  const spec::RunSpec spec = spec_of(library, options.choice, 16);
+  const spec::RunSpec spec = spec_of_plan(library, options.choice);
   const std::vector<machines::ClusterFile> clusters = clusters_of(options);
   const predict::PlannedModel model = planned_model(library, options, spec, /*elsewhere=*/true);
   if (model.samples == 0)

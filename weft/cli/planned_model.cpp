@@ -54,6 +54,15 @@ predict::PlannedModel without_data(const Library& library, const PlanOptions& op
 
 }  // namespace
 
+spec::RunSpec spec_of_plan(const Library& library, ModelChoice choice) {
+  if (choice.threads == 0 && names_recipe(library, choice.model)) {
+    spec::RunSpec given;
+    apply_recipe(library, given, choice.model);
+    choice.threads = given.threads;
+  }
+  return spec_of(library, choice, 16);
+}
+
 bool can_open_data(const Library& library, const spec::RunSpec& spec) {
   try {
     data::open_dataset(library.data, spec.data, data::Split::train);

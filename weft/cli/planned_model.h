@@ -19,6 +19,9 @@ struct PlanOptions {
   bool searches() const { return !deadline.empty() || budget > 0 || !clusters.empty() || !svg.empty() || spot; }
 };
 
+/// The recipe, resolved, on the threads that it names where the options name none.
+spec::RunSpec spec_of_plan(const Library& library, ModelChoice choice);
+
 /// Whether the recipe's data are at hand; a line says so where they are not.
 bool can_open_data(const Library& library, const spec::RunSpec& spec);
 

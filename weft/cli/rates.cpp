@@ -16,6 +16,7 @@
 #include "weft/base/say.h"
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
+#include "weft/cli/planned_model.h"
 #include "weft/cli/recipe_input.h"
 #include "weft/device/machine_file.h"
 #include "weft/device/op_times_file.h"
@@ -69,7 +70,7 @@ void add_choices(const Library& library, const RatesOptions& options, const std:
                                .threads = options.threads,
                                .precision = precision,
                                .set = options.set};
-      spec::RunSpec spec = spec_of(library, choice, 16);
+      spec::RunSpec spec = spec_of_plan(library, choice);
       RecipeInput found = input_of_recipe(library, choice, spec);
       if (!found.note.empty()) say(found.note);
       found.input.batch = spec.batch;

@@ -111,8 +111,8 @@ Prediction predict_run(program::PreparedRun& run, const Sources& sources) {
                                     [&, shape = run.largest()](const spec::Stage& of) { return of.shape() == shape; });
   if (fullest != stages.end()) {
     prediction.memory = predict_memory(graphs(*fullest), step::state_bytes(run.step), 0);
-    prediction.memory.buffers += run.planned_total_bytes - prediction.memory.total();
   }
+  prediction.memory.buffers += run.planned_total_bytes - prediction.memory.total();
   double evaluated = 0;
   for (const data::Dataset* set : run.run_data.evaluated()) {
     const int64_t samples = set->size(), batch = std::min(samples, run.spec.evaluation.batch);

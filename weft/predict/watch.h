@@ -29,7 +29,16 @@ class Watch {
   double median() const { return median_; }
 
  private:
+  /// From which step on, and for how long, something is so.
+  struct Since {
+    int64_t step = 0;
+    double seconds = 0;
+  };
   const StagePrediction* stage_of(int64_t step) const;
+  /// True where a window is full: median_ is then its median.
+  bool add(int64_t step, double seconds);
+  /// Counts windows in a row; true once they have lasted long enough to be told.
+  bool lasts(Since& since, bool is_so, int64_t step) const;
 
   const Prediction prediction_;
   const StagePrediction* stage_ = nullptr;
@@ -37,6 +46,7 @@ class Watch {
   size_t count_ = 0;  // in the window
   int skipped_ = 0;   // of this stage
   double median_ = 0, first_median_ = 0;
+  Since outside_, slower_;
   bool said_range_ = false, said_slower_ = false, said_memory_ = false;
 };
 

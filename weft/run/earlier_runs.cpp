@@ -77,8 +77,10 @@ std::optional<predict::Target> target_of(const spec::RunSpec& spec, const Entrie
 }
 
 std::vector<predict::Curve> earlier_curves(const Library& library, const fs::path& folder, const fs::path& own,
-                                           const spec::RunSpec& spec, const std::string& metric) {
+                                           const spec::RunSpec& asked, const std::string& metric) {
   std::vector<predict::Curve> curves;
+  spec::RunSpec spec = asked;
+  spec.data = data::with_absolute_paths(library.data, spec.data);  // as runs keep them
   for (const fs::path& path : newest_runs(folder, own)) {
     try {
       const RunDirectory directory = RunDirectory::open(path);
