@@ -73,7 +73,7 @@ OpWork work_of(const NodeSignature& node, const std::string& kernel) {
 }
 
 void OpTimes::add(const std::string& key, OpTime time) {
-  is_prepared_ = false;
+  groups_ = {};
   const std::string place = key_of(key, time.work.kernel);
   times_[place] = std::move(time);
 }
@@ -94,14 +94,14 @@ double OpTimes::above(const OpTime& time) const { return std::log(std::max(time.
 
 /// Sorts times into groups and judges each group by leaving out one after the other.
 void OpTimes::prepare() const {
-  if (is_prepared_) return;
-  groups_.clear();
+  if (groups_.are_made) return;
+  groups_.by_name.clear();
   for (const auto& [key, time] : times_)
     for (const std::string& name :
          {name_of_kernel(time.work), name_of_op(time.work), name_of_family(time.work), std::string("all")})
-      groups_[name].times.push_back(&time);
-  is_prepared_ = true;
-  for (auto& [name, group] : groups_) {
+      groups_.by_name[name].times.push_back(&time);
+  groups_.are_made = true;
+  for (auto& [name, group] : groups_.by_name) {
     const size_t count = group.times.size();
     if (count < 2) {
       group.spread = kUnknownSpread / 2;
@@ -123,8 +123,8 @@ void OpTimes::prepare() const {
 const OpTimes::Group& OpTimes::group(const std::string& name) const {
   static const Group none;
   prepare();
-  const auto found = groups_.find(name);
-  return found == groups_.end() ? none : found->second;
+  const auto found = groups_.by_name.find(name);
+  return found == groups_.by_name.end() ? none : found->second;
 }
 
 std::optional<OpEstimate> OpTimes::from_neighbours(const Group& group, const OpWork& work, double farther) const {

@@ -77,6 +77,18 @@ class OpTimes {
     std::vector<const OpTime*> times;
     double spread = 0;  // of what each is above its roofline, about what the others would make of it
   };
+  /// Made at the first question, of times that stay where they are: a copy makes its own.
+  struct Groups {
+    std::map<std::string, Group> by_name = {};
+    bool are_made = false;
+    Groups() = default;
+    Groups(const Groups&) {}
+    Groups& operator=(const Groups&) {
+      by_name.clear();
+      are_made = false;
+      return *this;
+    }
+  };
   const Group& group(const std::string& name) const;
   double above(const OpTime& time) const;
   std::optional<OpEstimate> from_neighbours(const Group& group, const OpWork& work, double farther) const;
@@ -84,8 +96,7 @@ class OpTimes {
 
   std::optional<MachineRates> rates_;
   std::map<std::string, OpTime> times_;  // by kernel and key
-  mutable std::map<std::string, Group> groups_;
-  mutable bool is_prepared_ = false;
+  mutable Groups groups_;
 };
 
 }  // namespace weft
