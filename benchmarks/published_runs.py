@@ -61,7 +61,9 @@ def graph_arguments(row, batch=None, pixels=None):
     arguments = [row["model"], "--cluster", row["cluster"], "--ranks", str(row["ranks"]),
                  "--batch", str((batch or row["batch"]) * row["ranks"]), "--input", ",".join(["3"] + 2 * [str(pixels or row.get("input", 224))]),
                  "--precision", "f32" if precision == "tf32" else precision, "--exchange", row.get("exchange", "f32")]
-    return arguments + (["--tf32"] if precision == "tf32" else [])
+    if not row.get("overlaps", True):
+        arguments += ["--without", "overlap_all_reduces"]
+    return arguments + ["--reduce-all"] + (["--tf32"] if precision == "tf32" else [])
 
 
 def rate_with_sizes(simulator, row, factor, pixels, batch):
@@ -122,10 +124,10 @@ def predict_shape(simulator, source, row, factor):
         try:
             result = simulator(shape_arguments(source, row, more), factor)
         except RuntimeError as error:
-            if "does not divide" in str(error) or "want as many micro-batches" in str(error) or "are more than" in str(error):
+            if "does not divide" in str(error) or "want as many micro-batches" in str(error):
                 continue
             raise
-        fits = result["memory_bytes"] <= row.get("memory", 1e30)
+        fits = result["memory_bytes"] <= 0.95 * result["device_memory_bytes"] or "micro" not in row
         if fits and (best is None or result["step_seconds"] < best["step_seconds"]):
             best = result
     if best is None:

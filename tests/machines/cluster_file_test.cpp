@@ -58,9 +58,10 @@ TEST(ClusterFile, IsReadInBaseUnits) {
 }
 
 TEST(ClusterFile, NamesTheRateThatIsMissing) {
-  EXPECT_EQ(error_of("latency_us = 5\nmessage_us = 1\nmegabytes_per_second = 48000", "latency_us = 5"),
-            "'c.toml': between_hosts.megabytes_per_second is missing; measure it with `weft cluster probe`, or write what "
-            "the link's maker says");
+  EXPECT_EQ(
+      error_of("latency_us = 5\nmessage_us = 1\nmegabytes_per_second = 48000", "latency_us = 5"),
+      "'c.toml': between_hosts.megabytes_per_second is missing; measure it with `weft cluster probe`, or write what "
+      "the link's maker says");
   EXPECT_NE(error_of("hosts = 16\n", "").find("machine.hosts is missing; write how many hosts can be had"),
             std::string::npos);
 }
@@ -72,8 +73,9 @@ TEST(ClusterFile, RefusesWhatContradictsItself) {
   EXPECT_NE(error_of("hosts = 4\n", "hosts = 40\n").find("of 16 hosts in all"), std::string::npos);
   EXPECT_NE(error_of("spot_per_host_hour = 7.3", "spot_per_host_hour = 73").find("contradicts per_host_hour"),
             std::string::npos);
-  EXPECT_NE(error_of("adapters_per_host = 4", "adapters_per_host = 4\nspeeds = [1, 0.5]").find("2 numbers for 128 ranks"),
-            std::string::npos);
+  EXPECT_NE(
+      error_of("adapters_per_host = 4", "adapters_per_host = 4\nspeeds = [1, 0.5]").find("2 numbers for 128 ranks"),
+      std::string::npos);
 }
 
 TEST(ClusterFile, OffersTheNearestNames) {

@@ -75,10 +75,13 @@ TEST(DeviceFile, ThrottlesAfterItsTime) {
 }
 
 TEST(DeviceFile, NamesTheKeyThatIsMissingAndWhereToFindIt) {
-  EXPECT_EQ(error_of(kDevice, "f32 = 15\n", ""),
-            "'dev.toml': teraflops.f32 is missing; take it from the data sheet, or begin with a file that comes with weft");
-  EXPECT_EQ(error_of(kDevice, "memory_gigabytes = 16\n", "").substr(0, 42), "'dev.toml': memory_gigabytes is missing; t");
-  EXPECT_NE(error_of(kDevice, "[efficiency.memory]\nbest = 0.8\n", "").find("efficiency.memory.best is missing"),
+  EXPECT_EQ(
+      error_of(kDevice, "f32 = 15\n", ""),
+      "'dev.toml': teraflops.f32 is missing; take it from the data sheet, or begin with a file that comes with weft");
+  EXPECT_EQ(error_of(kDevice, "memory_gigabytes = 16\n", "").substr(0, 42),
+            "'dev.toml': memory_gigabytes is missing; t");
+  EXPECT_NE(error_of(kDevice, "[efficiency.memory]\nbest = 0.8\nhalf_megabytes = 0.5\n", "")
+                .find("efficiency.memory.best is missing"),
             std::string::npos);
 }
 

@@ -14,7 +14,8 @@ namespace {
 class Steps : public ::testing::Test {
  protected:
   GraphStep compiled(const std::string& model, int64_t batch, int ranks, const machines::ClusterFile& cluster,
-                     const std::string& precision, double bytes_factor = 1, int64_t bucket_bytes = 0) {
+                     const std::string& precision, double bytes_factor = 1, int64_t bucket_bytes = 0,
+                     bool reduces_all = false) {
     spec::RunSpec spec;
     spec::set_field(spec, "model.name", model, "test", library_);
     spec::set_field(spec, "precision", precision, "test", library_);
@@ -23,8 +24,9 @@ class Steps : public ::testing::Test {
     spec.batch = batch;
     models::ModelInput input = models::find_model(library_.models, model).default_input;
     input.batch = batch;
-    return compile_for(library_, spec, input, cluster,
-                       {.ranks = ranks, .bucket_bytes = bucket_bytes, .bytes_factor = bytes_factor});
+    return compile_for(
+        library_, spec, input, cluster,
+        {.ranks = ranks, .bucket_bytes = bucket_bytes, .bytes_factor = bytes_factor, .gathers_rows = !reduces_all});
   }
 
   double of_linear(const std::string& model, int64_t batch, int ranks, const machines::ClusterFile& cluster,
@@ -65,14 +67,11 @@ TEST_F(Steps, EverythingReducedOfAlexnetIsNearItsBound) {
   machines::ClusterFile cluster = machines::read_cluster("p100x4_25g");
   cluster.devices_per_host = 1;
   cluster.between_hosts = {20e-6, 1.25e9, 1e-6};
-  const GraphStep step = compiled("alexnet", 128, 8, cluster, "f32");
+  const GraphStep step = compiled("alexnet", 128, 8, cluster, "f32", 1, 0, /*reduces_all=*/true);
   const SimulatedStep simulated = simulate_step({{.program = &step.program}}, cluster, {.ranks = 8});
-  double bytes = 0;
-  for (const StepCollective& collective : step.program.collectives) bytes += collective.bytes;
   const double link = 2 * 7.0 / 8 * 4 * step.parameters / 1.25e9;
-  EXPECT_GE(simulated.seconds, 0.5 * link);
+  EXPECT_GE(simulated.seconds, link);
   EXPECT_LE(simulated.seconds, 1.3 * std::max(link, step.program.compute_seconds));
-  EXPECT_GT(bytes, 0);
 }
 
 TEST_F(Steps, FewerCollectivesAreChosenWhereTheyCostMore) {

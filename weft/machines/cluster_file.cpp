@@ -1,4 +1,8 @@
+// clang-format off
+#include <cstdint>
+
 #include "weft/base/toml.h"  // before what includes toml++ itself
+// clang-format on
 
 #include "weft/machines/cluster_file.h"
 
@@ -132,7 +136,8 @@ void read_links(const toml::table& file, const std::string& path, ClusterFile& c
     section.refuse_others();
   }
   const toml::table* const memory = section_of(file, "memory", path);
-  cluster.summed_bytes_per_second = cluster.device ? cluster.device->bytes_per_second / 3 : 8e9;  // two read, one written
+  cluster.summed_bytes_per_second =
+      cluster.device ? cluster.device->bytes_per_second / 3 : 8e9;  // two read, one written
   SectionReader section(memory, path, "memory");
   cluster.summed_bytes_per_second =
       1e6 * section.positive_or("summed_megabytes_per_second", cluster.summed_bytes_per_second / 1e6, kProbe);
@@ -200,8 +205,11 @@ ClusterFile parse_cluster(std::string_view text, const std::string& path) {
 }
 
 ClusterFile read_cluster(const std::string& name) {
-  return read_named(name, "cluster", shipped_clusters(),
-                    [](const std::string& text, const std::string& path) { return parse_cluster(text, path); });
+  return read_named(name, "cluster", shipped_clusters(), [&](const std::string& text, const std::string& path) {
+    ClusterFile cluster = parse_cluster(text, path);
+    if (cluster.name == "cluster " + name) cluster.name = name;  // one that comes with weft
+    return cluster;
+  });
 }
 
 DeviceFile read_device(const std::string& name) {

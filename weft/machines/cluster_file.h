@@ -32,8 +32,8 @@ struct Price {
 struct Failures {
   double per_device_hour = 0;
   double spot_interruptions_per_host_hour = 0;
-  double restart_seconds = 300;           // from a failure until steps run again, on hosts that are there
-  double repair_seconds = 4 * 3600;       // until a host that failed is there again
+  double restart_seconds = 300;              // from a failure until steps run again, on hosts that are there
+  double repair_seconds = 4 * 3600;          // until a host that failed is there again
   double checkpoint_bytes_per_second = 1e9;  // of each host, to where checkpoints lie
   friend bool operator==(const Failures&, const Failures&) = default;
 };

@@ -1,4 +1,8 @@
+// clang-format off
+#include <cstdint>
+
 #include "weft/base/toml.h"  // before what includes toml++ itself
+// clang-format on
 
 #include "weft/machines/device_file.h"
 
@@ -26,6 +30,11 @@ Efficiency efficiency_of(const toml::table* all, WorkClass work, const std::stri
   const char* const size = is_memory ? "half_megabytes" : "half_gigaflop";
   efficiency.half_size =
       section.at_least_zero_or(size, 0, "the work that reaches half of it") * (is_memory ? 1e6 : 1e9);
+  if (work == WorkClass::convolution || work == WorkClass::matrix_product) {
+    efficiency.half_outputs = section.at_least_zero_or("half_outputs", 0, "outputs of half a wave of tiles");
+    efficiency.half_depth = section.at_least_zero_or("half_depth", 0, "products per output that a tile takes to begin");
+  }
+  if (work == WorkClass::convolution) section.knows("winograd");
   section.refuse_others();
   return efficiency;
 }
@@ -35,7 +44,8 @@ std::map<Arithmetic, double> peaks_of(const toml::table* table, const std::strin
   std::map<Arithmetic, double> peaks;
   for (size_t index = 0; index < kArithmetic.size(); ++index) {
     const char* const key = kArithmetic[index].data();
-    if (section.has(key) || index == 0) peaks[static_cast<Arithmetic>(index)] = 1e12 * section.positive(key, kDataSheet);
+    if (section.has(key) || index == 0)
+      peaks[static_cast<Arithmetic>(index)] = 1e12 * section.positive(key, kDataSheet);
     section.knows(key);
   }
   section.refuse_others();
@@ -113,7 +123,10 @@ double DeviceFile::rate_share(double seconds_of_load) const {
 DeviceFile parse_device(std::string_view text, const std::string& path) {
   const toml::table file = parse_machine_file(text, path);
   SectionReader top(&file, path, "");
-  for (const char* section : {"teraflops", "efficiency", "watts", "throttling"}) top.knows(section);
+  for (const char* key : {"name", "memory_gigabytes", "memory_gigabytes_per_second", "launch_us", "teraflops",
+                          "efficiency", "watts", "throttling"})
+    top.knows(key);
+  top.refuse_others();
   DeviceFile device;
   device.name = top.text_or("name", path);
   device.peak_flops = peaks_of(section_of(file, "teraflops", path), path);
@@ -121,10 +134,13 @@ DeviceFile parse_device(std::string_view text, const std::string& path) {
   device.bytes_per_second = 1e9 * top.positive("memory_gigabytes_per_second", kDataSheet);
   device.launch_seconds =
       1e-6 * top.positive("launch_us", "the time of a kernel however small, 2 to 10 on accelerators");
-  top.refuse_others();
   const toml::table* const efficiency = section_of(file, "efficiency", path);
   for (size_t index = 0; index < kWork.size(); ++index)
     device.efficiency[static_cast<WorkClass>(index)] = efficiency_of(efficiency, static_cast<WorkClass>(index), path);
+  const toml::node* const convolution = efficiency->get("convolution");
+  SectionReader of_convolution(convolution->as_table(), path, "efficiency.convolution");
+  device.winograd = of_convolution.positive_or("winograd", 1, "1 where there are no such kernels");
+  if (device.winograd < 1) of_convolution.wrong("winograd", "has to be 1 or more", "2.25 is the algorithm's own");
   SectionReader classes(efficiency, path, "efficiency");
   for (const std::string_view work : kWork) classes.knows(work.data());
   classes.refuse_others();
@@ -132,8 +148,7 @@ DeviceFile parse_device(std::string_view text, const std::string& path) {
   device.idle_watts = watts.at_least_zero_or("idle", 0, kDataSheet);
   device.peak_watts = watts.at_least_zero_or("peak", 0, kDataSheet);
   watts.refuse_others();
-  if (device.idle_watts > device.peak_watts)
-    watts.wrong("idle", "contradicts watts.peak, which is less", kDataSheet);
+  if (device.idle_watts > device.peak_watts) watts.wrong("idle", "contradicts watts.peak, which is less", kDataSheet);
   device.throttling = throttling_of(section_of(file, "throttling", path), path);
   return device;
 }
@@ -147,8 +162,10 @@ std::string print_device(const DeviceFile& device) {
   for (const auto& [work, efficiency] : device.efficiency) {
     const bool is_memory = work == WorkClass::memory;
     text += fmt::format("\n[efficiency.{}]\nbest = {}\n{} = {}\n", name_of(work), efficiency.best,
-                        is_memory ? "half_megabytes" : "half_gigaflop",
-                        efficiency.half_size / (is_memory ? 1e6 : 1e9));
+                        is_memory ? "half_megabytes" : "half_gigaflop", efficiency.half_size / (is_memory ? 1e6 : 1e9));
+    if (efficiency.half_outputs > 0) text += fmt::format("half_outputs = {}\n", efficiency.half_outputs);
+    if (efficiency.half_depth > 0) text += fmt::format("half_depth = {}\n", efficiency.half_depth);
+    if (work == WorkClass::convolution && device.winograd != 1) text += fmt::format("winograd = {}\n", device.winograd);
   }
   if (device.peak_watts > 0)
     text += fmt::format("\n[watts]\nidle = {}\npeak = {}\n", device.idle_watts, device.peak_watts);

@@ -24,11 +24,14 @@ int64_t bytes_of(Arithmetic arithmetic);
 enum class WorkClass { convolution, matrix_product, attention, memory };
 std::string_view name_of(WorkClass work);
 
-/// The share of a rate that work of size x reaches: best x / (x + half_size). So each call costs what half_size takes at
-/// that rate, beside its work.
+/// The share of a rate that work of size x reaches: best x / (x + half_size). So each call costs what half_size takes
+/// at that rate, beside its work.
 struct Efficiency {
   double best = 1;
   double half_size = 0;  // FLOP; bytes of the class `memory`
+  /// Of products: outputs, and products per output, at which half of that is reached. Tiles fill the units in whole
+  /// waves, so that half a wave stands idle; each tile begins and ends with time that no product hides.
+  double half_outputs = 0, half_depth = 0;
   friend bool operator==(const Efficiency&, const Efficiency&) = default;
 };
 
@@ -39,7 +42,10 @@ struct DeviceFile {
   double bytes_per_second = 0;                 // of the memory, both directions together
   double launch_seconds = 0;                   // of a kernel, however small
   std::map<WorkClass, Efficiency> efficiency;  // all classes
-  double idle_watts = 0, peak_watts = 0;       // 0: not rated
+  /// How many times fewer products convolutions of 3x3 with stride 1 need in f32 (Winograd's algorithm; Lavin and Gray
+  /// 2015: 2.25 with tiles of 2x2, less what the transforms cost). 1: the device has no such kernels.
+  double winograd = 1;
+  double idle_watts = 0, peak_watts = 0;  // 0: not rated
   /// (seconds of full load, share of the rates from then on), ascending. Empty: it keeps its rates.
   std::vector<std::pair<double, double>> throttling;
 

@@ -1,6 +1,8 @@
 #include "weft/machines/roofline.h"
 
 #include <algorithm>
+#include <cmath>
+#include <vector>
 
 #include "weft/base/error.h"
 #include "weft/graph/collective.h"
@@ -32,6 +34,25 @@ Arithmetic arithmetic_of(const NodeSignature& node, bool uses_tf32) {
   return uses_tf32 ? Arithmetic::tf32 : Arithmetic::f32;
 }
 
+/// How many times longer a product takes than full waves of endless tiles would. Where sums are long, several units
+/// share one: as many outputs more as there are kSplit products in each.
+double waste_of(const Work& work, const Efficiency& efficiency) {
+  constexpr double kSplit = 4096;
+  if (work.outputs <= 0) return 1;
+  const double depth = work.flops / 2 / work.outputs;
+  const double outputs = work.outputs * std::max(1.0, std::floor(depth / kSplit));
+  return (1 + efficiency.half_outputs / outputs) * (1 + efficiency.half_depth / std::min(depth, kSplit));
+}
+
+bool is_three_by_three(const NodeSignature& node) {
+  if (!node.attributes.has("stride") || !node.op->work.starts_with("convolutions")) return false;
+  const TensorType& weight =
+      node.op->work == "convolutions, gradient of the weights" ? node.outputs[0] : node.inputs[1];
+  const std::vector<int64_t>& stride = node.attributes.integers("stride");
+  return weight.shape.rank() == 4 && weight.shape[2] == 3 && weight.shape[3] == 3 &&
+         std::all_of(stride.begin(), stride.end(), [](int64_t step) { return step == 1; });
+}
+
 class RooflineCosts : public CostModel {
  public:
   RooflineCosts(DeviceFile device, const RooflineOptions& options) : device_(std::move(device)), options_(options) {}
@@ -54,7 +75,10 @@ double seconds_of(const Work& work, const DeviceFile& device, const Calibration&
   double arithmetic = 0, traffic = 0;
   if (work.flops > 0 && work.kind != WorkClass::memory) {
     const Efficiency& efficiency = device.of(work.kind);
-    arithmetic = (work.flops + efficiency.half_size) / (efficiency.best * device.peak(work.arithmetic));
+    double flops = work.flops;
+    if (work.is_winograd && work.arithmetic == Arithmetic::f32) flops /= device.winograd;
+    arithmetic =
+        (flops * waste_of(work, efficiency) + efficiency.half_size) / (efficiency.best * device.peak(work.arithmetic));
   }
   if (work.bytes > 0) traffic = (work.bytes + memory.half_size) / (memory.best * device.bytes_per_second);
   return device.launch_seconds + std::max(calibration.arithmetic * arithmetic, calibration.memory * traffic);
@@ -63,6 +87,10 @@ double seconds_of(const Work& work, const DeviceFile& device, const Calibration&
 Work work_of(const NodeSignature& node, const RooflineOptions& options) {
   Work work{.kind = class_of(*node.op), .arithmetic = arithmetic_of(node, options.uses_tf32)};
   if (node.op->flops) work.flops = static_cast<double>(node.op->flops(node.inputs, node.outputs, node.attributes));
+  if (work.kind != WorkClass::memory && !node.outputs.empty()) {
+    work.outputs = static_cast<double>(node.outputs[0].elements());
+    work.is_winograd = is_three_by_three(node);
+  }
   for (const TensorType& type : node.inputs) work.bytes += passes_of(*node.op) * static_cast<double>(type.bytes());
   for (const TensorType& type : node.outputs) work.bytes += static_cast<double>(type.bytes());
   return work;

@@ -16,10 +16,12 @@ struct Work {
   double flops = 0;
   double bytes = 0;  // read and written, each operand once
   Arithmetic arithmetic = Arithmetic::f32;
+  double outputs = 0;        // numbers that sums of products give; 0: not known
+  bool is_winograd = false;  // a convolution of 3x3 with stride 1
 };
 
-/// What corrects a device file for the software that runs on it, from one calibration run: all seconds of arithmetic, and
-/// of memory traffic, times this.
+/// What corrects a device file for the software that runs on it, from one calibration run: all seconds of arithmetic,
+/// and of memory traffic, times this.
 struct Calibration {
   double arithmetic = 1;
   double memory = 1;

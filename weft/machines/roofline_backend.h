@@ -13,9 +13,12 @@ class RooflineBackend : public Backend {
 
   std::optional<LayoutChoice> preferred_layouts(const NodeSignature&) const override { return std::nullopt; }
   bool supports_layouts(const NodeSignature&) const override { return true; }
-  KernelChoice choose_kernel(const NodeSignature&) const override { return {.kernel = "roofline"}; }
+  KernelChoice choose_kernel(const NodeSignature&) const override {
+    return {.kernel = "roofline", .workspace_bytes = 0, .declined = {}};
+  }
   bool computes_fast(DType dtype) const override {
-    if (dtype == DType::bf16 || dtype == DType::f16) return device_.peak(Arithmetic::f16) > device_.peak(Arithmetic::f32);
+    if (dtype == DType::bf16 || dtype == DType::f16)
+      return device_.peak(Arithmetic::f16) > device_.peak(Arithmetic::f32);
     return dtype == DType::f32;
   }
 

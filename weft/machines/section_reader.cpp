@@ -1,4 +1,8 @@
+// clang-format off
+#include <cstdint>
+
 #include "weft/base/toml.h"  // before the reader: it mends toml++
+// clang-format on
 
 #include "weft/machines/section_reader.h"
 

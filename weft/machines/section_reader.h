@@ -1,9 +1,10 @@
-// Reads the keys of one section of a machine file, with errors that name the key and the next step, and knows at the end
-// which keys nobody asked for. For the files that parse machine files.
+// Reads the keys of one section of a machine file, with errors that name the key and the next step, and knows at the
+// end which keys nobody asked for. For the files that parse machine files.
 #pragma once
 
 #include <toml++/toml.h>
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <string>

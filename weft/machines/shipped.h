@@ -1,5 +1,5 @@
-// The device and cluster files that come with weft: machines/devices/*.toml and machines/clusters/*.toml of the project,
-// as texts inside the library, so that an installed weft has them too.
+// The device and cluster files that come with weft: machines/devices/*.toml and machines/clusters/*.toml of the
+// project, as texts inside the library, so that an installed weft has them too.
 #pragma once
 
 #include <string>

@@ -83,14 +83,16 @@ class Resnest {
       versions[static_cast<size_t>(index)] =
           ops::slice(graph, x, {0, index * channels, 0, 0}, {batch, (index + 1) * channels, shape[2], shape[3]},
                      fmt::format("{}.version{}", name, index));
-    ValueId mean = ops::global_avg_pool2d(graph, ops::add(graph, versions[0], versions[1], name + ".both"), name + ".gap");
+    ValueId mean =
+        ops::global_avg_pool2d(graph, ops::add(graph, versions[0], versions[1], name + ".both"), name + ".gap");
     mean = ops::reshape(graph, mean, {batch, channels, 1, 1}, name + ".gap.map");
     const int64_t inner = std::max(channels * kRadix / kReduction, kFewestInner);
-    ValueId inside = m_.conv(mean, name + ".fc1",
-                             {.channels = inner, .kernel = 1, .bias = true, .start = Start::fan_out_normal});
+    ValueId inside =
+        m_.conv(mean, name + ".fc1", {.channels = inner, .kernel = 1, .bias = true, .start = Start::fan_out_normal});
     inside = norm_relu(inside, name + ".bn1", name + ".relu1");
-    ValueId scores = m_.conv(inside, name + ".fc2",
-                             {.channels = kRadix * channels, .kernel = 1, .bias = true, .start = Start::fan_out_normal});
+    ValueId scores =
+        m_.conv(inside, name + ".fc2",
+                {.channels = kRadix * channels, .kernel = 1, .bias = true, .start = Start::fan_out_normal});
     scores = ops::reshape(graph, scores, {batch, kRadix, channels}, name + ".scores");
     const ValueId shares = ops::softmax(graph, scores, 1, name + ".shares");
     ValueId sum{};
@@ -98,8 +100,8 @@ class Resnest {
       ValueId share = ops::slice(graph, shares, {0, index, 0}, {batch, index + 1, channels},
                                  fmt::format("{}.share{}", name, index));
       share = ops::reshape(graph, share, {batch, channels, 1, 1}, fmt::format("{}.share{}.map", name, index));
-      const ValueId part = ops::multiply(graph, versions[static_cast<size_t>(index)], share,
-                                         fmt::format("{}.part{}", name, index));
+      const ValueId part =
+          ops::multiply(graph, versions[static_cast<size_t>(index)], share, fmt::format("{}.part{}", name, index));
       sum = index == 0 ? part : ops::add(graph, sum, part, name + ".mixed");
     }
     return sum;
@@ -120,11 +122,13 @@ ModelEntry resnest269_entry() {
     const ValueId image = m.image(32);
     for (const int64_t size : {m.shape(image)[2], m.shape(image)[3]})
       if (size % 32 != 0)
-        fail(ErrorKind::shape, "[{}] halves images five times, their sides have to be multiples of 32, got {}", name, size);
+        fail(ErrorKind::shape, "[{}] halves images five times, their sides have to be multiples of 32, got {}", name,
+             size);
     const OptionReader reader(name, options);
     const std::vector<int64_t> blocks = reader.integers("blocks", {3, 30, 48, 8}, 1, 1000);
     if (blocks.size() != 4)
-      fail(ErrorKind::usage, "[{}] option blocks wants four numbers, one for each resolution, got {}", name, blocks.size());
+      fail(ErrorKind::usage, "[{}] option blocks wants four numbers, one for each resolution, got {}", name,
+           blocks.size());
     const int64_t width = reader.integer("width", 64, 4, 4096), stem = reader.integer("stem", 64, 4, 4096);
     const ValueId features = Resnest(m, blocks, stem, width).features(image);
     return m.finish(m.linear(features, "fc", {.width = input.classes}));

@@ -64,8 +64,8 @@ std::vector<CollectiveCost> one_pass(double bytes, const GroupLinks& g) {
                        g.hosts > 1 ? share(g.n) * bytes : 0, of_units));
   if (g.hosts > 1) {
     const double within = g.d > 1 ? log2_up(g.d) * g.a : 0;
-    all.push_back(g.cost("hierarchical ring", within + (g.hosts - 1) * g.A, share(g.d) * bytes,
-                         share(g.hosts) * bytes, of_units));
+    all.push_back(g.cost("hierarchical ring", within + (g.hosts - 1) * g.A, share(g.d) * bytes, share(g.hosts) * bytes,
+                         of_units));
     // Of other numbers of hosts recursive halving splits unevenly: one more round, the same bytes (Bruck et al. 1997).
     all.push_back(g.cost(g.d > 1 ? "hierarchical halving-doubling" : "halving-doubling",
                          within + log2_up(g.hosts) * g.A, share(g.d) * bytes, share(g.hosts) * bytes, of_units));
@@ -156,8 +156,7 @@ std::vector<CollectiveCost> costs_of(Collective collective, double bytes, const 
     case Collective::all_to_all:
       // Each member keeps 1/n of what it has (bytes / n), sends (d-1)/n within its host and the rest to others.
       all.push_back(g.cost("direct", g.hosts > 1 ? g.A : g.a, bytes / g.n * (g.d - 1) / g.n,
-                           bytes / g.n * g.d * (g.n - g.d) / g.n,
-                           g.units > 1 ? bytes / g.units * share(g.units) : 0));
+                           bytes / g.n * g.d * (g.n - g.d) / g.n, g.units > 1 ? bytes / g.units * share(g.units) : 0));
       break;
   }
   std::stable_sort(all.begin(), all.end(),

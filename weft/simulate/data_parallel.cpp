@@ -19,8 +19,7 @@ class Builder {
       : classes_(classes), options_(options), result_(result), graph_(result.tasks) {
     const GroupShape group = group_of_all(cluster, options.ranks);
     for (const StepCollective& collective : classes.front().program->collectives)
-      result.collectives.push_back(
-          cost_of(collective.kind, options.bytes_factor * collective.bytes, group, cluster));
+      result.collectives.push_back(cost_of(collective.kind, options.bytes_factor * collective.bytes, group, cluster));
     for (const RankClass& rank : classes) {
       check(rank.program->collectives.size() == result.collectives.size(), "ranks with different collectives");
       streams_.push_back(graph_.add_stream(rank.name + ": compute"));
@@ -44,8 +43,7 @@ class Builder {
       if (cost.device_bytes > 0 && device_ < 0)
         device_ = graph_.add_link("links in a host", cost.device_bytes_per_second);
       if (cost.host_bytes > 0 && host_ < 0) host_ = graph_.add_link("links between hosts", cost.host_bytes_per_second);
-      if (cost.uplink_bytes > 0 && uplink_ < 0)
-        uplink_ = graph_.add_link("uplinks", cost.uplink_bytes_per_second);
+      if (cost.uplink_bytes > 0 && uplink_ < 0) uplink_ = graph_.add_link("uplinks", cost.uplink_bytes_per_second);
     }
   }
 

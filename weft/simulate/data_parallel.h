@@ -22,20 +22,20 @@ struct RankClass {
 
 struct StepOptions {
   int ranks = 1;
-  int steps = 3;              // in a row; the first begins without what a step before would have left
-  int batches = 1;            // accumulated in a step: so often all but collectives runs
-  double bytes_factor = 1;    // of what is exchanged: 0.5 where f32 travels as 16 bits
+  int steps = 3;                // in a row; the first begins without what a step before would have left
+  int batches = 1;              // accumulated in a step: so often all but collectives runs
+  double bytes_factor = 1;      // of what is exchanged: 0.5 where f32 travels as 16 bits
   double start_seconds = 5e-6;  // of a rank, to begin a collective
 };
 
 struct SimulatedStep {
-  double seconds = 0;           // of the last step, from the end of the one before
-  double compute_seconds = 0;   // of the slowest class
-  double exchange_seconds = 0;  // that the network is at it
-  double waiting_seconds = 0;   // in which the slowest class does nothing but wait
-  double link_bytes = 0;        // that a host, or where there is one the device, sends in a step
+  double seconds = 0;                       // of the last step, from the end of the one before
+  double compute_seconds = 0;               // of the slowest class
+  double exchange_seconds = 0;              // that the network is at it
+  double waiting_seconds = 0;               // in which the slowest class does nothing but wait
+  double link_bytes = 0;                    // that a host, or where there is one the device, sends in a step
   std::vector<CollectiveCost> collectives;  // as chosen, per collective of the program
-  TaskGraph tasks;              // of all steps, for traces
+  TaskGraph tasks;                          // of all steps, for traces
   std::vector<Span> spans;
 };
 

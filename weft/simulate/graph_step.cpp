@@ -36,9 +36,11 @@ GraphStep compile_for(const Library& library, spec::RunSpec spec, const models::
   CompileOptions compile_options = spec::compile_options(spec, backend);
   compile_options.costs = costs;
   compile_options.ranks = ranks;
-  compile_options.ranks.may_defer = options.ranks > 1 && step::may_defer_updates(spec);
+  compile_options.ranks.may_defer = options.ranks > 1 && options.defers_updates && step::may_defer_updates(spec);
   // Workspace is granted to kernels that a device which is not here does not have.
   compile_options.grants_workspace = false;
+  compile_options.gathers_rows = compile_options.gathers_rows && options.gathers_rows;
+  compile_options.passes.disabled = options.without;
   const CompiledStep compiled = compile(training.graph, backend, compile_options);
   return {.program = step_program(compiled, *costs, options.ranks),
           .parameters = static_cast<double>(step::parameter_count(training.parameters))};

@@ -15,8 +15,11 @@ namespace weft::simulate {
 struct GraphStepOptions {
   int ranks = 1;
   machines::RooflineOptions roofline = {};
-  int64_t bucket_bytes = 0;  // see passes::Ranks: 0: as is predicted to be best, 1: none
-  double bytes_factor = 1;   // of what is exchanged, as StepOptions has it
+  int64_t bucket_bytes = 0;               // see passes::Ranks: 0: as is predicted to be best, 1: none
+  double bytes_factor = 1;                // of what is exchanged, as StepOptions has it
+  bool defers_updates = true;             // where a gradient is late its update waits for the next step
+  bool gathers_rows = true;               // of large layers, in place of reducing gradients, where that pays
+  std::vector<std::string> without = {};  // passes
 };
 
 struct GraphStep {

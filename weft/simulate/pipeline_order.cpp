@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <utility>
 
 #include "weft/base/error.h"
 
@@ -22,8 +23,8 @@ Order gpipe(int stages, int micro_batches) {
   return order;
 }
 
-/// Warm-up, then a forward and a backward in turn. With chunks, micro-batches go through each chunk in groups of as many
-/// as there are stages.
+/// Warm-up, then a forward and a backward in turn. With chunks, micro-batches go through each chunk in groups of as
+/// many as there are stages.
 Order one_forward_one_backward(int stages, int micro_batches, int chunks) {
   if (chunks > 1 && micro_batches % stages != 0)
     fail(ErrorKind::usage,
@@ -44,8 +45,7 @@ Order one_forward_one_backward(int stages, int micro_batches, int chunks) {
     const int warmup = std::min(all, chunks > 1 ? 2 * behind + (chunks - 1) * stages : behind);
     for (int k = 0; k < warmup; ++k) steps.push_back(chunks > 1 ? forward(k) : PipelineStep{Kind::forward, k});
     for (int k = 0; k < all; ++k) {
-      if (warmup + k < all)
-        steps.push_back(chunks > 1 ? forward(warmup + k) : PipelineStep{Kind::forward, warmup + k});
+      if (warmup + k < all) steps.push_back(chunks > 1 ? forward(warmup + k) : PipelineStep{Kind::forward, warmup + k});
       steps.push_back(chunks > 1 ? backward(k) : PipelineStep{Kind::backward, k});
     }
   }
@@ -99,9 +99,8 @@ class ZeroBubble {
 
   std::pair<Kind, double> next(size_t stage) const {
     const double now = free_[stage];
-    const int held = done_[stage][0] - done_[stage][2];  // micro-batches whose activations are kept
-    const int behind = stages_ - static_cast<int>(stage);
-    const int most = factor_ == 1 ? behind : 2 * behind - 1;
+    const int held = done_[stage][0] - done_[stage][2];         // micro-batches whose activations are kept
+    const int most = factor_ == 1 ? stages_ : 2 * stages_ - 1;  // as 1F1B's first stage keeps, or twice that
     const double backward = std::max(now, ready(stage, Kind::backward));
     const double forward = held < most ? std::max(now, ready(stage, Kind::forward)) : kNever;
     const double weights = std::max(now, ready(stage, Kind::weights));
@@ -110,7 +109,8 @@ class ZeroBubble {
     // Weights fill the gap where they end before something more urgent is there.
     const double urgent = std::min(backward, forward);
     if (weights < kNever && weights + 0.5 * seconds_[2] <= urgent) return {Kind::weights, weights};
-    if (urgent < kNever) return backward <= forward ? std::pair{Kind::backward, backward} : std::pair{Kind::forward, forward};
+    if (urgent < kNever)
+      return backward <= forward ? std::pair{Kind::backward, backward} : std::pair{Kind::forward, forward};
     return {Kind::weights, weights};
   }
 

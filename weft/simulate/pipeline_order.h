@@ -15,8 +15,8 @@ struct PipelineStep {
   int chunk = 0;  // of the stage's layers
 };
 
-/// Per stage. `forward`, `backward`, `weights`: seconds of a micro-batch on a stage, by which zero-bubble schedules fill
-/// gaps. Error(usage) where interleaved stages do not divide the micro-batches.
+/// Per stage. `forward`, `backward`, `weights`: seconds of a micro-batch on a stage, by which zero-bubble schedules
+/// fill gaps. Error(usage) where interleaved stages do not divide the micro-batches.
 std::vector<std::vector<PipelineStep>> pipeline_order(PipelineSchedule schedule, int stages, int micro_batches,
                                                       int chunks, double forward, double backward, double weights);
 

@@ -69,19 +69,23 @@ class Maker {
     }
     const int number = is_collective_start(node) ? number_of(node, *kind) : next_of_own();
     describe(number, node, *kind, name);
-    program_.items.push_back(
-        {.kind = StepItem::Kind::begin, .name = name, .work = "communication", .collective = number,
-         .is_next_run = is_next_run});
+    program_.items.push_back({.kind = StepItem::Kind::begin,
+                              .name = name,
+                              .work = "communication",
+                              .collective = number,
+                              .is_next_run = is_next_run});
     if (!is_collective_start(node))
-      program_.items.push_back(
-          {.kind = StepItem::Kind::wait, .name = name, .work = "communication", .collective = number,
-           .is_next_run = is_next_run});
+      program_.items.push_back({.kind = StepItem::Kind::wait,
+                                .name = name,
+                                .work = "communication",
+                                .collective = number,
+                                .is_next_run = is_next_run});
   }
 
   /// Halves carry a number that is unique among those of their kind.
   int number_of(const Node& node, Collective kind) {
-    const auto [found, is_new] =
-        by_number_.try_emplace({kind, node.attributes.integer("number")}, static_cast<int>(program_.collectives.size()));
+    const auto [found, is_new] = by_number_.try_emplace({kind, node.attributes.integer("number")},
+                                                        static_cast<int>(program_.collectives.size()));
     if (is_new) program_.collectives.push_back({.kind = kind});
     return found->second;
   }

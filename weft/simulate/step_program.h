@@ -16,17 +16,17 @@ namespace weft::simulate {
 struct StepItem {
   enum class Kind { compute, begin, wait };
   Kind kind = Kind::compute;
-  std::string name;      // of the node
-  std::string work;      // its class: "convolutions, forward"
-  double seconds = 0;    // compute
-  int collective = -1;   // begin and wait: index into StepProgram::collectives
+  std::string name = {};     // of the node
+  std::string work = {};     // its class: "convolutions, forward"
+  double seconds = 0;        // compute
+  int collective = -1;       // begin and wait: index into StepProgram::collectives
   bool is_next_run = false;  // a wait for what the run before this one began, with all that depends on it
 };
 
 struct StepCollective {
   Collective kind = Collective::all_reduce;
   double bytes = 0;  // of the whole tensors
-  std::string tensors;
+  std::string tensors = {};
 };
 
 struct StepProgram {

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <functional>
+#include <initializer_list>
 #include <map>
+#include <optional>
 
 #include "weft/base/error.h"
 #include "weft/base/names.h"
@@ -94,24 +96,28 @@ const std::map<std::string, Set>& setters() {
       {"stored", arithmetic(&Strategy::stored)},
       {"recompute",
        [](Strategy& strategy, const std::string& key, const std::string& value) {
-         strategy.recompute = one_of(key, value, {Recompute::none, Recompute::selective, Recompute::half, Recompute::full});
+         strategy.recompute =
+             one_of(key, value, {Recompute::none, Recompute::selective, Recompute::half, Recompute::full});
        }},
       {"schedule",
        [](Strategy& strategy, const std::string& key, const std::string& value) {
-         strategy.schedule =
-             one_of(key, value,
-                    {PipelineSchedule::one_forward_one_backward, PipelineSchedule::gpipe,
-                     PipelineSchedule::zero_bubble_1, PipelineSchedule::zero_bubble_2});
+         strategy.schedule = one_of(key, value,
+                                    {PipelineSchedule::one_forward_one_backward, PipelineSchedule::gpipe,
+                                     PipelineSchedule::zero_bubble_1, PipelineSchedule::zero_bubble_2});
        }},
   };
   return all;
 }
 
 void require_consistent(const Strategy& s, int ranks) {
-  for (const auto& [name, value] :
-       std::map<std::string, int64_t>{{"data", s.data}, {"tensor", s.tensor}, {"pipeline", s.pipeline},
-                                      {"context", s.context}, {"replicas", s.replicas}, {"batch", s.batch},
-                                      {"micro-batch", s.micro_batch}, {"chunks", s.chunks}})
+  for (const auto& [name, value] : std::map<std::string, int64_t>{{"data", s.data},
+                                                                  {"tensor", s.tensor},
+                                                                  {"pipeline", s.pipeline},
+                                                                  {"context", s.context},
+                                                                  {"replicas", s.replicas},
+                                                                  {"batch", s.batch},
+                                                                  {"micro-batch", s.micro_batch},
+                                                                  {"chunks", s.chunks}})
     if (value < 1) fail(ErrorKind::usage, "--strategy: {} has to be 1 or more", name);
   if (s.zero > 3) fail(ErrorKind::usage, "--strategy: zero={} has to be 0, 1, 2 or 3", s.zero);
   if (s.ranks() != ranks)
@@ -145,7 +151,8 @@ Strategy parse_strategy(std::string_view text, int ranks, int64_t batch) {
     has_stored |= key == "stored";
   });
   if (!has_stored)
-    strategy.stored = machines::bytes_of(strategy.arithmetic) == 4 ? machines::Arithmetic::f32 : machines::Arithmetic::bf16;
+    strategy.stored =
+        machines::bytes_of(strategy.arithmetic) == 4 ? machines::Arithmetic::f32 : machines::Arithmetic::bf16;
   const int others = strategy.tensor * strategy.pipeline * strategy.context;
   if (strategy.data == 0) {
     if (others < 1 || ranks % others != 0)

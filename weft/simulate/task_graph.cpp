@@ -43,11 +43,10 @@ class Run {
     for (size_t index = 0; index < tasks_.size(); ++index)
       if (missing_[index] == 0) begin(static_cast<int32_t>(index));
     while (!events_.empty() || !flows_.empty()) {
-      const double next_event =
-          events_.empty() ? std::numeric_limits<double>::infinity() : events_.top().seconds;
+      const double next_event = events_.empty() ? std::numeric_limits<double>::infinity() : events_.top().seconds;
       double next_flow = std::numeric_limits<double>::infinity();
       for (const Flow& flow : flows_) next_flow = std::min(next_flow, now_ + flow.left / flow.rate);
-      const double next = std::min(next_event, next_flow);
+      const double next = std::max(now_, std::min(next_event, next_flow));
       advance(next);
       finish_flows();
       while (!events_.empty() && events_.top().seconds <= now_) {

@@ -15,9 +15,9 @@ struct Demand {
 };
 
 struct Task {
-  std::string name;
+  std::string name = {};
   /// For reports and traces: "compute", "all_reduce".
-  std::string kind;
+  std::string kind = {};
   /// Does one task at a time, in the order in which they were added; -1: none.
   int stream = -1;
   /// That pass whatever others do; the demands come behind them, all at once, at the rate of the slowest.

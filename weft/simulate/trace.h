@@ -8,8 +8,8 @@
 
 namespace weft::simulate {
 
-/// A row for each stream, a slice for each task, in microseconds. Tasks of no stream lie in rows of their own, such that
-/// none overlap. `process`: the name above all rows.
+/// A row for each stream, a slice for each task, in microseconds. Tasks of no stream lie in rows of their own, such
+/// that none overlap. `process`: the name above all rows.
 std::string chrome_trace(const TaskGraph& tasks, const std::vector<Span>& spans, const std::string& process);
 
 }  // namespace weft::simulate

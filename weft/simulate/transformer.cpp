@@ -31,7 +31,22 @@ class LayerWork {
   double product(double rows, double inner, double columns) {
     flops_ += 2 * rows * inner * columns;
     return seconds({WorkClass::matrix_product, 2 * rows * inner * columns,
-                    stored_ * (rows * inner + inner * columns + rows * columns), t_.arithmetic});
+                    stored_ * (rows * inner + inner * columns + rows * columns), t_.arithmetic, rows * columns});
+  }
+  /// The product, and those of its gradients: of its operand, and of its weights.
+  struct Products {
+    double forward = 0, input = 0, weight = 0;
+    void add(const Products& other, double times) {
+      forward += times * other.forward;
+      input += times * other.input;
+      weight += times * other.weight;
+    }
+  };
+  Products products(double rows, double inner, double columns) {
+    const double before = flops_;
+    const Products all{product(rows, inner, columns), product(rows, columns, inner), product(inner, rows, columns)};
+    flops_ = before + 2 * rows * inner * columns;
+    return all;
   }
   /// Of so many passes over [rows, columns] numbers; those that a compiler joins to their neighbours cost half.
   double sweep(double passes, double rows, double columns) const {
@@ -43,21 +58,24 @@ class LayerWork {
     const double T = t_.tensor, kv = static_cast<double>(s_.key_heads) / static_cast<double>(s_.heads);
     const double qkv = (1 + 2 * kv) * h_ / T, ffn = static_cast<double>(s_.feed_forward) / T;
     flops_ = 0;
-    const double products = product(rows_, h_, qkv) + product(rows_, h_ / T, h_) +
-                            (s_.gated ? 2 : 1) * product(rows_, h_, ffn) + product(rows_, ffn, h_);
+    Products all;
+    all.add(products(rows_, h_, qkv), 1);
+    all.add(products(rows_, h_ / T, h_), 1);
+    all.add(products(rows_, h_, ffn), s_.gated ? 2 : 1);
+    all.add(products(rows_, ffn, h_), 1);
     if (s_.gated) flops_ += 2 * rows_ * h_ * ffn;
     const double product_flops = flops_;
     // Two norms of three passes each; bias, dropout and residual of four behind either half; the activation of three.
-    const double sweeps = sweep(6, own_rows_, h_) + sweep(s_.gated ? 4 : 8, own_rows_, h_) +
-                          sweep(s_.gated ? 4 : 3, rows_, ffn);
+    const double sweeps =
+        sweep(6, own_rows_, h_) + sweep(s_.gated ? 4 : 8, own_rows_, h_) + sweep(s_.gated ? 4 : 3, rows_, ffn);
     const Attention attention = this->attention();
     const double messages = tensor_messages();
     const double context = context_messages();
-    cost.forward = products + sweeps + attention.forward + messages + std::max(0.0, context - attention.forward);
+    cost.forward = all.forward + sweeps + attention.forward + messages + std::max(0.0, context - attention.forward);
     // Of each product's gradients one is of its operand and one of its weights.
-    cost.backward_input = products + 1.5 * sweeps + attention.backward + messages +
-                          std::max(0.0, 2 * context - attention.backward);
-    cost.backward_weight = products;
+    cost.backward_input =
+        all.input + 1.5 * sweeps + attention.backward + messages + std::max(0.0, 2 * context - attention.backward);
+    cost.backward_weight = all.weight;
     cost.tensor_seconds = 2 * messages + 3 * context;
     cost.flops = 3 * (product_flops + attention.flops);
     if (t_.recompute == Recompute::full) {
@@ -66,7 +84,7 @@ class LayerWork {
     } else if (t_.recompute == Recompute::selective) {
       cost.backward_input += attention.forward;
     } else if (t_.recompute == Recompute::half) {
-      cost.backward_input += 0.5 * products + sweeps;
+      cost.backward_input += 0.5 * all.forward + sweeps;
     }
     return cost;
   }
@@ -80,15 +98,15 @@ class LayerWork {
   LayerCost last() {
     flops_ = 0;
     const double rows = rows_ * s_.predicted_share, columns = static_cast<double>(s_.vocabulary) / t_.tensor;
-    const double logits = product(rows, h_, columns);
+    const Products logits = products(rows, h_, columns);
     const double norm = sweep(3, own_rows_, h_);
     // The loss in f32: written, maximum, exponential and sum, gradient.
     const double f32_share = 4 / stored_;
     const double loss = sweep(4 * f32_share, rows, columns);
     const double messages = t_.tensor > 1 ? tensor_seconds_of(Collective::all_reduce, rows_ * h_ * stored_) : 0;
-    return {.forward = logits + norm + loss,
-            .backward_input = logits + 2 * norm + messages + 0.5 * loss,
-            .backward_weight = logits,
+    return {.forward = logits.forward + norm + loss,
+            .backward_input = logits.input + 2 * norm + messages + 0.5 * loss,
+            .backward_weight = logits.weight,
             .tensor_seconds = messages,
             .flops = 3 * flops_};
   }
@@ -100,7 +118,6 @@ class LayerWork {
 
   Attention attention() {
     const double keys = static_cast<double>(s_.sequence), heads = static_cast<double>(s_.heads) / t_.tensor;
-    const double width = h_ / static_cast<double>(s_.heads);
     const double all = 4 * rows_ * keys * h_ / t_.tensor;  // both products, of all pairs
     Attention result{.flops = all};
     if (t_.flash_attention) {
@@ -112,9 +129,8 @@ class LayerWork {
       return result;
     }
     const double scores = rows_ * heads * keys;
-    const double one = seconds({WorkClass::matrix_product, all / 2,
-                                stored_ * (scores + 2 * rows_ * h_ / t_.tensor), attention_arithmetic()});
-    static_cast<void>(width);
+    const double one = seconds(
+        {WorkClass::matrix_product, all / 2, stored_ * (scores + 2 * rows_ * h_ / t_.tensor), attention_arithmetic()});
     // Scale, mask and softmax in one kernel, dropout in another: two passes each, and a mask of bytes.
     const double softmax = sweep(2, scores, 1) + sweep(2.5, scores, 1);
     result.forward = 2 * one + softmax;
@@ -135,8 +151,8 @@ class LayerWork {
     return cost_of(kind, bytes, tensor_group(), cluster_).seconds();
   }
 
-  /// Two all-reduces each way, or the gathers and scatters that make one; hidden ones leave the fifth that begins before
-  /// and ends behind the product.
+  /// Two all-reduces each way, or the gathers and scatters that make one; hidden ones leave the fifth that begins
+  /// before and ends behind the product.
   double tensor_messages() const {
     if (t_.tensor == 1) return 0;
     const double bytes = rows_ * h_ * stored_;
@@ -149,8 +165,8 @@ class LayerWork {
   /// Keys and values go around the ring of the context axis (Liu et al. 2023) while the parts there are computed.
   double context_messages() const {
     if (t_.context == 1) return 0;
-    const double bytes = 2 * rows_ * static_cast<double>(s_.key_heads) / static_cast<double>(s_.heads) * h_ /
-                         t_.tensor * stored_;
+    const double bytes =
+        2 * rows_ * static_cast<double>(s_.key_heads) / static_cast<double>(s_.heads) * h_ / t_.tensor * stored_;
     const bool leaves = t_.tensor * t_.context > cluster_.devices_per_host;
     return (t_.context - 1) * message_cost(bytes, leaves, cluster_.devices_per_host, cluster_).seconds();
   }
@@ -248,7 +264,8 @@ TransformerMemory memory_of(const TransformerShape& given, const Strategy& t) {
                            ? (2 * layers * in_flight * (t.sequence_parallel ? 1 / T : 1) + of_layer) * unit
                            : of_layer * layers * in_flight * unit;
   if (t.zero >= 3) memory.buffers += 2 * shape.layer_parameters() / T * stored;
-  if (P == 1) memory.buffers += s * b * shape.predicted_share * static_cast<double>(shape.vocabulary) / T * (4 + stored);
+  if (P == 1)
+    memory.buffers += s * b * shape.predicted_share * static_cast<double>(shape.vocabulary) / T * (4 + stored);
   return memory;
 }
 

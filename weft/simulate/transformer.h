@@ -20,7 +20,7 @@ struct TransformerShape {
   bool gated = false;        // three matrices in place of two
   int64_t sequence = 1024, vocabulary = 51200;
   bool causal = true;
-  bool tied = true;  // the last matrix is the embedding
+  bool tied = true;            // the last matrix is the embedding
   double predicted_share = 1;  // of the positions, whose logits are computed: 0.15 of a masked language model
 
   /// Fills in what is 0. Error(usage) where sizes do not divide.
@@ -72,8 +72,8 @@ std::string describe(const Strategy& strategy);
 /// Seconds of one micro-batch on one rank, without messages of the pipeline and data axes.
 struct LayerCost {
   double forward = 0, backward_input = 0, backward_weight = 0;  // with what is computed again, in backward_input
-  double tensor_seconds = 0;  // of the above: messages of the tensor and context axes
-  double flops = 0;           // of forward and backward, without what is computed again
+  double tensor_seconds = 0;                                    // of the above: messages of the tensor and context axes
+  double flops = 0;  // of forward and backward, without what is computed again
 };
 LayerCost layer_cost(const TransformerShape& shape, const Strategy& strategy, const machines::ClusterFile& cluster,
                      const machines::Calibration& calibration);
@@ -85,7 +85,7 @@ LayerCost last_cost(const TransformerShape& shape, const Strategy& strategy, con
 
 /// Bytes of a rank of the fullest stage.
 struct TransformerMemory {
-  double states = 0;       // weights, gradients, the optimiser's slots (Adam in f32, with f32 masters of 16-bit weights)
+  double states = 0;  // weights, gradients, the optimiser's slots (Adam in f32, with f32 masters of 16-bit weights)
   double activations = 0;  // of all micro-batches that are under way (Korthikanti et al. 2022, equations 1 to 6)
   double buffers = 0;      // gathered weights, logits
   double total() const { return states + activations + buffers; }

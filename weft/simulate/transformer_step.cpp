@@ -39,8 +39,8 @@ class Simulation {
     if (strategy.tensor > 1 && shape.heads % strategy.tensor != 0)
       fail(ErrorKind::usage, "--strategy: tensor={} does not divide the {} heads", strategy.tensor, shape.heads);
     if (shape.layers < int64_t{stages_} * strategy.chunks)
-      fail(ErrorKind::usage, "--strategy: {} stages of {} chunks are more than the {} layers", stages_,
-           strategy.chunks, shape.layers);
+      fail(ErrorKind::usage, "--strategy: {} stages of {} chunks are more than the {} layers", stages_, strategy.chunks,
+           shape.layers);
     layers_ = divide_layers(shape.layers, stages_, strategy.chunks);
     micro_batches_ = static_cast<int>(strategy.micro_batches());
     gathers_each_ = stages_ == 1 && strategy.zero >= 3;
@@ -55,14 +55,13 @@ class Simulation {
       links_.push_back(graph_.add_link(fmt::format("stage {}: network", stage), 1));
     }
     const double stage_layers = static_cast<double>(shape_.layers) / stages_ / t_.chunks;
-    const auto order =
-        pipeline_order(t_.schedule, stages_, micro_batches_, t_.chunks, stage_layers * layer_.forward,
-                       stage_layers * (layer_.backward_input + (splits() ? 0 : layer_.backward_weight)),
-                       stage_layers * layer_.backward_weight);
+    const auto order = pipeline_order(t_.schedule, stages_, micro_batches_, t_.chunks, stage_layers * layer_.forward,
+                                      stage_layers * (layer_.backward_input + (splits() ? 0 : layer_.backward_weight)),
+                                      stage_layers * layer_.backward_weight);
     for (int stage = 0; stage < stages_; ++stage) add_stage(stage, order[static_cast<size_t>(stage)]);
     connect();
     result_.spans = graph_.run();
-    result_.seconds = end_of(result_.spans);
+    result_.seconds = splits() ? longest_stage() : end_of(result_.spans);
     for (const int stream : compute_)
       result_.busy_seconds = std::max(result_.busy_seconds, busy_seconds(graph_, result_.spans, stream));
     for (const double seconds : graph_.link_busy_seconds())
@@ -77,6 +76,22 @@ class Simulation {
   }
 
  private:
+  /// Where stages need not agree before they update, each begins its next step as soon as it is done with this one (Qi
+  /// et al. 2023, section 4): what a step takes is what the stage takes that is longest at it.
+  double longest_stage() const {
+    double longest = 0;
+    for (const int stream : compute_) {
+      double begin = end_of(result_.spans), end = 0;
+      for (size_t index = 0; index < result_.spans.size(); ++index) {
+        if (graph_.tasks()[index].stream != stream) continue;
+        begin = std::min(begin, result_.spans[index].begin);
+        end = std::max(end, result_.spans[index].end);
+      }
+      longest = std::max(longest, end - begin);
+    }
+    return longest;
+  }
+
   using Key = std::tuple<int, int, int>;  // stage, chunk, micro-batch
 
   LayerCost scaled(LayerCost cost) const {
@@ -98,10 +113,10 @@ class Simulation {
     const GroupShape group{.size = sharers,
                            .per_host = std::min(own, sharers),
                            .groups_per_host = std::max(1, cluster_.devices_per_host / std::min(own, sharers))};
-    const GroupShape all{.size = t_.data * t_.context,
-                         .per_host = std::min(own, t_.data * t_.context),
-                         .groups_per_host =
-                             std::max(1, cluster_.devices_per_host / std::min(own, t_.data * t_.context))};
+    const GroupShape all{
+        .size = t_.data * t_.context,
+        .per_host = std::min(own, t_.data * t_.context),
+        .groups_per_host = std::max(1, cluster_.devices_per_host / std::min(own, t_.data * t_.context))};
     const auto cost = [&](Collective kind, double bytes, const GroupShape& of) {
       return of.size > 1 ? cost_of(kind, bytes, of, cluster_) : CollectiveCost{};
     };
@@ -118,18 +133,18 @@ class Simulation {
     }
     // The embedding counts as so many layers.
     table_layers_ = static_cast<double>(shape_.vocabulary * shape_.hidden) / shape_.layer_parameters();
-    const double at_once =
-        static_cast<double>(t_.micro_batch * shape_.sequence) / t_.context * static_cast<double>(shape_.hidden) * stored;
+    const double at_once = static_cast<double>(t_.micro_batch * shape_.sequence) / t_.context *
+                           static_cast<double>(shape_.hidden) * stored;
     // Devices of a host that have the same send a part of it each (Narayanan et al. 2021, 4.1).
     const bool leaves = t_.tensor * t_.context * t_.data >= cluster_.devices_per_host;
     const double bytes = at_once / t_.tensor;
     if (stages_ > 1) {
       message_seconds_ = message_cost(bytes, leaves, cluster_.devices_per_host, cluster_).seconds();
       if (t_.tensor > 1 && !t_.sequence_parallel)
-        message_seconds_ += cost_of(Collective::all_gather, at_once,
-                                    {.size = t_.tensor, .per_host = std::min(t_.tensor, cluster_.devices_per_host)},
-                                    cluster_)
-                                .seconds();
+        message_seconds_ +=
+            cost_of(Collective::all_gather, at_once,
+                    {.size = t_.tensor, .per_host = std::min(t_.tensor, cluster_.devices_per_host)}, cluster_)
+                .seconds();
       result_.pipeline_bytes = 2 * bytes * micro_batches_ * t_.chunks;
     }
   }
@@ -149,13 +164,12 @@ class Simulation {
     result_.exchanged_bytes += stage == 0 ? layers * gradient_.host_bytes : 0;
     std::vector<int32_t> earlier;
     if (after >= 0) earlier.push_back(after);
-    last_exchange_[static_cast<size_t>(stage)] =
-        graph_.add({.name = name,
-                    .kind = "gradients",
-                    .stream = exchange_[static_cast<size_t>(stage)],
-                    .seconds = gradient_.latency_seconds,
-                    .demands = {{links_[static_cast<size_t>(stage)], seconds}},
-                    .after = std::move(earlier)});
+    last_exchange_[static_cast<size_t>(stage)] = graph_.add({.name = name,
+                                                             .kind = "gradients",
+                                                             .stream = exchange_[static_cast<size_t>(stage)],
+                                                             .seconds = gradient_.latency_seconds,
+                                                             .demands = {{links_[static_cast<size_t>(stage)], seconds}},
+                                                             .after = std::move(earlier)});
   }
 
   int32_t compute(int stage, std::string name, const char* kind, double seconds, std::vector<int32_t> after = {}) {
@@ -184,7 +198,8 @@ class Simulation {
   std::vector<int32_t> gather_all(int stage, int chunk) {
     const int64_t layers = layers_[static_cast<size_t>(stage)][static_cast<size_t>(chunk)];
     std::vector<int32_t> tasks;
-    for (int64_t layer = 0; layer < layers; ++layer) tasks.push_back(gather(stage, 1, fmt::format("weights of layer {}", layer)));
+    for (int64_t layer = 0; layer < layers; ++layer)
+      tasks.push_back(gather(stage, 1, fmt::format("weights of layer {}", layer)));
     return tasks;
   }
 
@@ -222,6 +237,8 @@ class Simulation {
       ends_[key] = task;
     }
     if (behind > 0) ends_[key] = compute(stage, name + ", logits", "forward", behind);
+    if (!ends_.contains(key)) ends_[key] = compute(stage, name, "forward", 0);  // a chunk without layers
+    begins_.try_emplace(key, ends_[key]);
   }
 
   /// A gather waits for the layer before the last: two layers' weights find room.
@@ -262,6 +279,8 @@ class Simulation {
           reduce(stage, 1, fmt::format("gradients of layer {}", layer), last);
       }
       if (behind > 0) last = compute(stage, name + ", embedding", kind, behind);
+      if (last < 0) last = compute(stage, name, kind, 0);
+      if (!is_weights) back_begins_.try_emplace(key, last), back_ends_.try_emplace(key, last);
     }
     if (!is_last_of_stage || !exchanges()) return;
     // What is left: other chunks' layers, or all of them, and the embedding.

@@ -27,7 +27,7 @@ struct TransformerStep {
 /// `factor`: of all that a rank computes, as of stragglers. Error(usage) where the strategy does not fit the shape or
 /// the cluster has no such device.
 TransformerStep simulate_transformer(const TransformerShape& shape, const Strategy& strategy,
-                                     const machines::ClusterFile& cluster, const machines::Calibration& calibration = {},
-                                     double factor = 1);
+                                     const machines::ClusterFile& cluster,
+                                     const machines::Calibration& calibration = {}, double factor = 1);
 
 }  // namespace weft::simulate

@@ -11,6 +11,7 @@ namespace weft::simulate {
 
 namespace {
 
+constexpr double kRounding = 1e-9;
 constexpr double kForever = std::numeric_limits<double>::infinity();
 
 class WholeRun {
@@ -23,18 +24,22 @@ class WholeRun {
   }
 
   RunOutcome run() {
-    while (now_ < end_ && kept_ + unsaved_ < enough_) step();
+    while (now_ < end_ && !has_enough()) step();
     outcome_.seconds = now_;
     outcome_.useful_seconds = kept_ + unsaved_;
     return outcome_;
   }
 
  private:
+  /// But for what rounding leaves of a sum.
+  bool has_enough() const { return kept_ + unsaved_ >= (1 - kRounding) * enough_; }
+
   double draw() {
     const double rate = model_.failures_per_second();
     if (rate <= 0) return kForever;
     // Two draws of 24 bits: intervals from fractions of a second to years.
-    const double u = (static_cast<double>(random_.bits()) + (static_cast<double>(random_.bits()) + 0.5) * 0x1p-32) * 0x1p-32;
+    const double u =
+        (static_cast<double>(random_.bits()) + (static_cast<double>(random_.bits()) + 0.5) * 0x1p-32) * 0x1p-32;
     return now_ - std::log1p(-u) / rate;
   }
 
@@ -61,17 +66,17 @@ class WholeRun {
     }
     const double to_checkpoint = policy_.checkpoint_interval_seconds - since_checkpoint_;
     const double to_enough = (enough_ - kept_ - unsaved_) / rate;
-    const double until = std::min({now_ + to_checkpoint, next_failure_, end_, now_ + to_enough,
-                                   rate < 1 ? repaired : kForever});
+    const double until =
+        std::min({now_ + to_checkpoint, next_failure_, end_, now_ + to_enough, rate < 1 ? repaired : kForever});
     const double worked = until - now_;
     unsaved_ += worked * rate;
     since_checkpoint_ += worked;
     outcome_.slowed_seconds += worked * (1 - rate);
     now_ = until;
-    if (now_ >= end_ || kept_ + unsaved_ >= enough_) return;
+    if (now_ >= end_ || has_enough()) return;
     if (now_ >= next_failure_) {
       fail_one();
-    } else if (since_checkpoint_ >= policy_.checkpoint_interval_seconds) {
+    } else if (since_checkpoint_ >= (1 - kRounding) * policy_.checkpoint_interval_seconds) {
       save();
     } else if (rate < 1 && now_ >= repaired) {
       // The host is there again: a checkpoint, then a start on all of them.

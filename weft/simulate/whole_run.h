@@ -67,8 +67,8 @@ struct Campaign {
   };
   std::vector<Row> rows;
 };
-/// Of so many device-hours: no checkpoint, one per `usual_interval`, Daly's interval, the simulation's best, with a spare
-/// host, going on with fewer.
+/// Of so many device-hours: no checkpoint, one per `usual_interval`, Daly's interval, the simulation's best, with a
+/// spare host, going on with fewer.
 Campaign campaign(const RunModel& model, double device_hours, double usual_interval_seconds, uint64_t seed);
 
 }  // namespace weft::simulate
