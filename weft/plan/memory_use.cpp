@@ -8,10 +8,16 @@ namespace weft {
 
 namespace {
 
-/// For each value: does a graph output depend on it?
+/// What is told of the backward part: the norm of the gradients, and a sum over one of them.
+bool is_of_gradients(const GraphOutput& output) {
+  return output.name == "gradient_norm" || output.name == "own_gradient";
+}
+
+/// For each value: does a graph output of the forward part depend on it?
 std::vector<bool> find_forward(const Graph& graph) {
   std::vector<bool> forward(graph.values().size(), false);
-  for (const GraphOutput& output : graph.outputs()) forward[static_cast<size_t>(output.value.index)] = true;
+  for (const GraphOutput& output : graph.outputs())
+    if (!is_of_gradients(output)) forward[static_cast<size_t>(output.value.index)] = true;
   for (size_t index = graph.nodes().size(); index-- > 0;) {
     const Node& node = graph.nodes()[index];
     const bool any = std::any_of(node.outputs.begin(), node.outputs.end(),
