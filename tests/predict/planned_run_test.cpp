@@ -56,6 +56,7 @@ class PlannedRunTest : public testing::Test {
     file.devices_per_host = 4;
     file.in_host = {2e-6, 5e10, 1e-6};
     file.between_hosts = {1e-5, 1e10, 2e-6};
+    file.summed_bytes_per_second = 4e11;
     file.price.per_host_hour = 12;
     file.price.spot_per_host_hour = 4;
     return file;
@@ -170,6 +171,7 @@ TEST(ExchangeOnCluster, ALargeSumIsBoundByTheSlowestLink) {
   file.devices_per_host = 1;
   file.in_host = {1e-6, 1e11, 1e-6};
   file.between_hosts = {1e-5, 1e9, 1e-6};
+  file.summed_bytes_per_second = 1e11;
   const ExchangeTimes exchange = exchange_on(file, {.ranks = 8, .ranks_per_host = 1});
   const double bound = 2.0 * 7 / 8 * 1e8 / 1e9;
   EXPECT_GE(exchange.of("all_reduce", 100'000'000), bound);

@@ -18,24 +18,81 @@ namespace weft::planner {
 namespace {
 
 constexpr size_t kMostRows = 24, kMostRefused = 5;
+constexpr double kWorthWaiting = 0.02;  // of a step
 
-Offer offer_of(const Library& library, const predict::PlannedModel& model, const predict::Place& here,
-               const Candidate& candidate) {
-  predict::Place place = here;
-  place.cluster = candidate.cluster;
-  Offer offer{.candidate = candidate,
-              .seconds = {},
-              .cost = {},
-              .restarts = {},
-              .prediction = predict::predict_on(library, model, candidate.strategy, place)};
+/// Predictions that were made, each once: the price of a machine changes none.
+class Predictions {
+ public:
+  Predictions(const Library& library, const predict::PlannedModel& model, predict::Place here)
+      : library_(library), model_(model), here_(std::move(here)) {}
+
+  /// Error(usage) where there is no such run; the same at each call.
+  const predict::Prediction& of(const machines::ClusterFile* cluster, const predict::Strategy& strategy) {
+    const auto [found, is_new] = made_.try_emplace({cluster, predict::to_json(strategy).dump()});
+    Made& made = found->second;
+    if (is_new) {
+      try {
+        predict::Place place = here_;
+        place.cluster = cluster;
+        made.prediction = predict::predict_on(library_, model_, strategy, place);
+      } catch (const Error& error) {
+        if (error.kind() != ErrorKind::usage) throw;
+        made.why_not = error.what();
+      }
+    }
+    if (!made.why_not.empty()) fail(ErrorKind::usage, "{}", made.why_not);
+    return made.prediction;
+  }
+
+  /// Shared states are for what does not fit without, and 16-bit gradients for exchanges that are waited for.
+  bool is_worth_it(const Candidate& candidate) {
+    predict::Strategy plain =
+        predict::strategy_of(model_.spec, candidate.strategy.ranks, candidate.strategy.ranks_per_host);
+    plain.threads = candidate.strategy.threads;
+    if (plain == candidate.strategy || plain.ranks == 1) return true;
+    try {
+      const predict::StagePrediction& stage = of(candidate.cluster, plain).longest();
+      const bool waits = stage.time.of(predict::Part::exchange) > kWorthWaiting * stage.step().expected;
+      return candidate.strategy.zero == plain.zero && waits;
+    } catch (const Error&) {
+      return candidate.strategy.zero > plain.zero;
+    }
+  }
+
+  /// What all of the work takes one device, if nothing were lost by dividing it; 0: it does not fit there.
+  double alone(const Candidate& candidate) {
+    predict::Strategy one = candidate.strategy;
+    one.ranks = 1;
+    one.zero = one.averaging_period = 0;
+    one.compression = "none";
+    try {
+      return of(candidate.cluster, one).run_seconds().low;
+    } catch (const Error&) {
+      return 0;
+    }
+  }
+
+ private:
+  struct Made {
+    predict::Prediction prediction;
+    std::string why_not;
+  };
+  const Library& library_;
+  const predict::PlannedModel& model_;
+  const predict::Place here_;
+  std::map<std::pair<const machines::ClusterFile*, std::string>, Made> made_;
+};
+
+Offer offer_of(Predictions& predictions, const predict::PlannedModel& model, const Candidate& candidate) {
+  Offer offer{.candidate = candidate, .prediction = predictions.of(candidate.cluster, candidate.strategy)};
   const predict::Interval own = offer.prediction.run_seconds();
   if (own.expected <= 0)
     fail(ErrorKind::usage, "the length of the run is not known: give --samples, or put the recipe's data here");
   const predict::Strategy& strategy = candidate.strategy;
-  const bool shared = strategy.zero > 0;
   const double states = static_cast<double>(offer.prediction.memory.states) *
                         (strategy.zero == 3 ? static_cast<double>(strategy.ranks) : 1);
-  offer.restarts = restarts_of(*candidate.cluster, strategy.hosts(), candidate.spot, own.expected, states, shared);
+  offer.restarts =
+      restarts_of(*candidate.cluster, strategy.hosts(), candidate.spot, own.expected, states, strategy.zero > 0);
   offer.seconds = own.times(offer.restarts.factor);
   offer.cost = offer.seconds.times(candidate.price_per_hour() / 3600);
   if (model.sample_seconds > 0)
@@ -73,27 +130,12 @@ std::string restarts_text(const Restarts& restarts) {
 }  // namespace
 
 Evaluator evaluator_of(const Library& library, const predict::PlannedModel& model, const predict::Place& here) {
-  // By cluster: what all of the work takes one of its devices, if nothing were lost by dividing it.
-  const auto alone = std::make_shared<std::map<const machines::ClusterFile*, double>>();
-  return {.offer = [&library, &model,
-                    here](const Candidate& candidate) { return offer_of(library, model, here, candidate); },
+  const auto predictions = std::make_shared<Predictions>(library, model, here);
+  return {.offer = [&model, predictions](const Candidate& of) { return offer_of(*predictions, model, of); },
+          .is_worth_it = [predictions](const Candidate& of) { return predictions->is_worth_it(of); },
           .least_seconds =
-              [&library, &model, here, alone](const Candidate& candidate) {
-                const auto [found, is_new] = alone->try_emplace(candidate.cluster, 0);
-                if (is_new) {
-                  try {
-                    predict::Place place = here;
-                    place.cluster = candidate.cluster;
-                    predict::Strategy one = candidate.strategy;
-                    one.ranks = 1;
-                    one.zero = one.averaging_period = 0;
-                    one.compression = "none";
-                    found->second = predict::predict_on(library, model, one, place).run_seconds().low;
-                  } catch (const Error&) {
-                    found->second = 0;  // one alone has too little memory
-                  }
-                }
-                return found->second / static_cast<double>(candidate.strategy.ranks);
+              [predictions](const Candidate& of) {
+                return predictions->alone(of) / static_cast<double>(of.strategy.ranks);
               }};
 }
 
