@@ -148,6 +148,22 @@ TEST_F(PredictionRun, EarlierRunsTellWhenATargetIsReached) {
   EXPECT_LT(target->seconds.low, target->seconds.high);
 }
 
+TEST_F(PredictionRun, ATenthIntoTheRunATargetIsSaidAnew) {
+  start_run(library_, spec(4), path("earlier"), {});
+  spec::RunSpec aiming = spec(40);
+  aiming.stop.monitor = "test_loss";
+  aiming.stop.target = "100";
+  aiming.evaluation.every_epochs = 8;  // it reaches that at once, but does not look before a tenth has gone by
+  spec::resolve(aiming);
+  std::vector<std::string> lines;
+  train_saying(library_, aiming, "run", lines);
+  const nlohmann::json root = nlohmann::json::parse(read_text(path("run/prediction.json")));
+  ASSERT_TRUE(root.contains("to_target_at_a_tenth"));
+  const nlohmann::json& seconds = root["to_target_at_a_tenth"]["seconds"];
+  EXPECT_LT(seconds["low"], seconds["high"]);
+  EXPECT_TRUE(read_prediction(RunDirectory::open(path("run")), {})) << "it is whole";
+}
+
 TEST_F(PredictionRun, RunsOfAnotherModelSayNothing) {
   spec::RunSpec other = spec(1);
   other.model.name = "mlp";

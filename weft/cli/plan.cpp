@@ -114,6 +114,9 @@ void add_plan(CLI::App& app, Action& action, const Library& library) {
   command->add_option("--svg", options->svg, "Draw time against cost of all choices into this file")->type_name("FILE");
   command->add_flag("--spot", options->spot,
                     "Interruptible machines, at their price and with their interruptions, too");
+  command->add_flag("--averaging", options->averaging,
+                    "With --deadline or --budget: also ranks that exchange the mean of their states every 8 steps, "
+                    "which may cost accuracy");
   command->add_flag("--json", options->json, "Print JSON, with the timeline of a step");
   command->callback(
       [options, &action, &library] { action = [options, &library] { return plan_command(library, *options); }; });

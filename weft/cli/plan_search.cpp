@@ -46,7 +46,7 @@ int search_plans(const Library& library, const PlanOptions& options) {
   if (model.samples == 0)
     fail(ErrorKind::usage, "how long the run is follows from its data, which are not here; give --samples N");
   std::vector<planner::Candidate> candidates =
-      planner::candidates_of(clusters, model.spec, {.spot = options.spot, .averages = false});
+      planner::candidates_of(clusters, model.spec, {.spot = options.spot, .averages = options.averaging});
   if (options.ranks > 0)
     std::erase_if(candidates, [&](const planner::Candidate& one) { return one.strategy.ranks != options.ranks; });
   if (candidates.empty())

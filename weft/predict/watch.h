@@ -25,6 +25,7 @@ class Watch {
   /// Bytes by which the process has grown since just before all that is planned was allocated.
   std::optional<std::string> on_memory(int64_t step, int64_t grown_bytes);
 
+  const Prediction& prediction() const { return prediction_; }
   /// The median of the last whole window; 0: there was none.
   double median() const { return median_; }
 

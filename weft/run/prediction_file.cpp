@@ -16,6 +16,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
+constexpr double kMeasuredSpread = 0.03;  // of a run's time, of whose steps a tenth was measured
 constexpr double kLoadingSeconds = 0.05;  // for which the beginning of a run waits
 
 }  // namespace
@@ -68,6 +69,20 @@ std::optional<predict::Prediction> read_prediction(const RunDirectory& directory
     if (note) note(fmt::format("the run is not compared with its prediction: {}", error.what()));
     return std::nullopt;
   }
+}
+
+void revise_target(const RunDirectory& directory, const predict::Prediction& prediction, double measured_step_seconds) {
+  if (!prediction.to_target || prediction.to_target->reached == 0 || measured_step_seconds <= 0) return;
+  const predict::Interval run = predict::interval_of(
+      measured_step_seconds * static_cast<double>(prediction.steps()) + prediction.evaluation_seconds.expected,
+      kMeasuredSpread);
+  nlohmann::ordered_json root = nlohmann::ordered_json::parse(read_text(directory.prediction()));
+  root.erase("checksum");
+  const predict::Interval seconds = predict::product(prediction.to_target->share, run);
+  root["to_target_at_a_tenth"] = {
+      {"seconds", {{"low", seconds.low}, {"expected", seconds.expected}, {"high", seconds.high}}}};
+  add_seal(root);
+  write_atomically(directory.prediction(), root.dump(1) + "\n");
 }
 
 bool is_predicted_for(const RunDirectory& directory, const program::PreparedRun& run) {

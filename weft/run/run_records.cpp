@@ -123,6 +123,7 @@ void RunRecords::say_once(const std::string& line) {
 void RunRecords::watch(const step::StepMetrics& metrics) {
   if (!watch_ || !options_.note) return;
   if (const std::optional<std::string> line = watch_->on_step(metrics.step, metrics.seconds)) say_once(*line);
+  if (metrics.step + 1 == metrics.steps / 10) revise_target(directory_, watch_->prediction(), watch_->median());
   if ((metrics.step + 1) % kStepsPerRecord != 0) return;
   const int64_t grown = program::resident_bytes() - rss_before_;
   if (const std::optional<std::string> line = watch_->on_memory(metrics.step + 1, grown)) say_once(*line);
