@@ -20,6 +20,7 @@ namespace weft::predict {
 namespace {
 
 constexpr double kSettled = 0.05;     // of the quartiles' distance over the median, of whole steps
+constexpr double kMostHeldUp = 1.5;   // what is more comes of other programs
 constexpr double kMemoryShare = 0.8;  // of what is available
 
 /// Half the distance of the quartiles over the median.
@@ -33,6 +34,12 @@ double spread_of(std::vector<double> values) {
 double median_of(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values[(values.size() - 1) / 2];
+}
+
+/// Of all nodes, of one run.
+double sum_of(const Profile& profile) {
+  return std::accumulate(profile.seconds.begin(), profile.seconds.end(), 0.0) /
+         static_cast<double>(std::max<int64_t>(1, profile.runs));
 }
 
 std::string name_of_step(const program::StepChoice& choice) {
@@ -68,7 +75,10 @@ class StepMeasurement {
     report_.runs = static_cast<int64_t>(whole.size());
     take(planned_.compiled(), batches);
     if (planned_.compiled_update() != nullptr) take(*planned_.compiled_update(), updates);
-    keep();
+    std::vector<double> sums;
+    for (size_t run = 0; run < batches.size(); ++run)
+      sums.push_back(sum_of(batches[run]) + (planned_.compiled_update() != nullptr ? sum_of(updates[run]) : 0.0));
+    keep(median_of(sums));
   }
 
  private:
@@ -94,16 +104,20 @@ class StepMeasurement {
     }
   }
 
-  void keep() {
+  /// `typical`: the median of the sums over all nodes. It is more than the sum of the nodes' medians, since in each run
+  /// some node is held up.
+  void keep(double typical) {
+    const double held_up = sum_ > 0 ? std::clamp(typical / sum_, 1.0, kMostHeldUp) : 1;
     for (auto& [key, time] : found_) {
       const auto count = static_cast<double>(counts_.at(key));
-      time.seconds /= count;
+      time.seconds *= held_up / count;
       time.spread /= count;
       times_.add(key.first, std::move(time));
     }
+    if (planned_.choice().batches > 1) return;  // of a step of several, the rest is not that of one
     StepOverhead& overhead = times_.overhead;
     const double own =
-        std::max(0.0, report_.step_seconds - sum_) / static_cast<double>(std::max<int64_t>(1, report_.nodes));
+        std::max(0.0, report_.step_seconds - typical) / static_cast<double>(std::max<int64_t>(1, report_.nodes));
     overhead.seconds_per_node = (overhead.seconds_per_node * static_cast<double>(overhead.steps) + own) /
                                 static_cast<double>(overhead.steps + 1);
     ++overhead.steps;
