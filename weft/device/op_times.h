@@ -42,8 +42,8 @@ struct OpEstimate {
 
 /// How a whole step compares with the sum of its nodes.
 struct StepOverhead {
-  double seconds_per_node = 0;
-  int64_t steps = 0;  // that were measured; 0: not known
+  double seconds_per_node = 0;  // the least of all steps
+  int64_t steps = 0;            // that were measured; 0: not known
 };
 
 class OpTimes {

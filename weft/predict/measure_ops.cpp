@@ -118,8 +118,8 @@ class StepMeasurement {
     StepOverhead& overhead = times_.overhead;
     const double own =
         std::max(0.0, report_.step_seconds - typical) / static_cast<double>(std::max<int64_t>(1, report_.nodes));
-    overhead.seconds_per_node = (overhead.seconds_per_node * static_cast<double>(overhead.steps) + own) /
-                                static_cast<double>(overhead.steps + 1);
+    // Other programs only ever make it more.
+    overhead.seconds_per_node = overhead.steps == 0 ? own : std::min(overhead.seconds_per_node, own);
     ++overhead.steps;
   }
 
