@@ -114,11 +114,13 @@ class Planning {
       const std::string text = error.what();
       const size_t begin = text.find("needs at least ");
       if (begin == text.npos) return "states alone take more; share them with --set shard.zero=3 on more ranks";
-      const size_t end = text.find(',', begin);
-      return fmt::format(
-          "the least is {}, with activations computed twice; share states with --set shard.zero=3 on more "
-          "ranks, or choose a smaller --batch",
-          text.substr(begin + 15, end - begin - 15));
+      const std::string least = text.substr(begin + 15, text.find(',', begin) - begin - 15);
+      const std::string with_less = fmt::format("the least is {}, with activations computed twice", least);
+      if (static_cast<double>(parse_bytes(least).value_or(INT64_MAX)) > memory_of_rank())
+        return with_less + "; share states with --set shard.zero=3 on more ranks, or choose a smaller --batch";
+      std::string limit = human_bytes(memory_of_rank());
+      std::erase(limit, ' ');
+      return fmt::format("{}: give --memory-limit {}", with_less, limit);
     }
   }
 
