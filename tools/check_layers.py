@@ -35,7 +35,8 @@ comm, device <- machines
 machines, step <- simulate
 compile, step <- program
 program <- train
-interchange, onnx, train <- run
+program, simulate <- predict
+interchange, onnx, predict, train <- run
 compile, data, onnx, runtime <- engine <- quantize
 cpu, engine, weft_infer.h <- c_interface
 run <- infer <- tasks
@@ -43,7 +44,8 @@ plot, run <- report
 comm <- launch
 engine, run <- deploy
 launch, run <- tune
-deploy, infer, launch, quantize, report, simulate, tune <- cli
+plot, predict <- planner
+deploy, infer, launch, planner, quantize, report, tune <- cli
 """.strip().splitlines()
 
 # Headers of third parties that only one folder may see.

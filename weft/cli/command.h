@@ -43,6 +43,8 @@ void add_completion(CLI::App& app, Action& action, const std::string& program);
 /// `app` must outlive the action: its pages are those of all sub-commands.
 void add_man(CLI::App& app, Action& action, const Library& library, const std::string& program);
 void add_cluster(CLI::App& app, Action& action);
+/// Predicts a run on this machine or on others; with a deadline or a budget, chooses the machine.
+void add_plan(CLI::App& app, Action& action, const Library& library);
 void add_simulate(CLI::App& app, Action& action, const Library& library);
 void add_rates(CLI::App& app, Action& action, const Library& library);
 void add_bench(CLI::App& app, Action& action, const Library& library);

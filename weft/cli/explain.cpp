@@ -20,6 +20,7 @@
 #include "weft/report/explain_page.h"
 #include "weft/report/explain_text.h"
 #include "weft/report/pipeline_text.h"
+#include "weft/report/prediction_report.h"
 #include "weft/report/run_curves.h"
 #include "weft/step/rank_mesh.h"
 #include "weft/step/virtual_ranks.h"
@@ -121,9 +122,11 @@ std::string headline(const report::Explained& explained, const ExplainOptions& o
 
 void print_step(const report::Explained& explained, const ExplainOptions& options, const spec::RunSpec& spec,
                 int ranks) {
-  fmt::print("{}\n{}{}{}", headline(explained, options, spec, ranks),
+  const run::RunDirectory run = run::RunDirectory::open(options.run);
+  fmt::print("{}\n{}{}{}{}{}", headline(explained, options, spec, ranks),
              report::time_text(explained, static_cast<size_t>(options.rows)), report::memory_text(explained),
-             report::audit_text(run::RunDirectory::open(options.run)));
+             report::audit_text(run), report::prediction_text(run, explained),
+             report::noise_text(run, ranks * spec.accumulate * spec.batch));
 }
 
 /// Of ranks that train apart.
@@ -170,6 +173,12 @@ void write_page(const Library& library, const report::Explained& explained, cons
   say(fmt::format("wrote '{}'", options.html));
 }
 
+nlohmann::ordered_json json_of(const report::Explained& explained, const run::RunDirectory& run) {
+  nlohmann::ordered_json root = report::explained_json(explained);
+  root["predicted"] = report::prediction_json(run, explained);
+  return root;
+}
+
 int explain_command(const Library& library, const ExplainOptions& options, comm::Communicator* ranks) {
   const std::string extension = std::filesystem::path(options.html).extension().string();
   if (!options.html.empty() && extension != ".html" && extension != ".htm")
@@ -193,7 +202,7 @@ int explain_command(const Library& library, const ExplainOptions& options, comm:
   if (!options.html.empty())
     write_page(library, explained, options, step, comm::number_of(ranks));
   else if (options.json)
-    fmt::print("{}\n", report::explained_json(explained).dump(2));
+    fmt::print("{}\n", json_of(explained, run::RunDirectory::open(options.run)).dump(2));
   else if (options.comm)
     print_exchange(explained, step.ranks());
   else

@@ -65,6 +65,7 @@ int run(int argc, char** argv, const Library& library) {
   add_explain(app, action, library);
   add_plot(app, action, library);
   add_compare(app, action, library);
+  add_plan(app, action, library);
   add_rates(app, action, library);
   add_simulate(app, action, library);
   add_bench(app, action, library);

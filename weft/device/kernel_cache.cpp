@@ -1,18 +1,10 @@
 #include "weft/device/kernel_cache.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
-
-#include <cstdlib>
-#include <fstream>
-#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
 #include "weft/base/files.h"
-#include "weft/base/isa.h"
-#include "weft/base/version.h"
+#include "weft/device/machine_file.h"
 
 namespace weft {
 
@@ -22,17 +14,6 @@ using nlohmann::json;
 namespace {
 
 constexpr int kFormat = 1;
-
-std::string checksum(std::string_view text) { return fmt::format("{:08x}", crc32_of(text.data(), text.size())); }
-
-/// Held until the result dies.
-std::shared_ptr<void> lock_directory(const fs::path& directory) {
-  const int descriptor = open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) fail(ErrorKind::io, "cannot open '{}'; check its permissions", directory.string());
-  std::shared_ptr<void> held(nullptr, [descriptor](void*) { close(descriptor); });
-  while (flock(descriptor, LOCK_EX) != 0 && errno == EINTR) continue;
-  return held;
-}
 
 std::vector<KernelTime> times_from(const json& rows) {
   std::vector<KernelTime> times;
@@ -49,21 +30,12 @@ std::string print_kernel_times(const KernelTimes& times, const std::string& mach
     for (const KernelTime& time : kernels) rows.push_back({time.kernel, time.seconds});
     lines += json{{"node", node}, {"kernels", rows}}.dump() + "\n";
   }
-  const json head = {{"format", kFormat}, {"machine", machine}, {"nodes", times.size()}, {"crc32", checksum(lines)}};
-  return head.dump() + "\n" + lines;
+  return print_machine_file(kFormat, machine, times.size(), lines);
 }
 
 KernelTimes parse_kernel_times(std::string_view text, const std::string& machine) {
-  const size_t end = text.find('\n');
-  const std::string_view lines = end == text.npos ? std::string_view() : text.substr(end + 1);
+  const std::string_view lines = rows_of_machine_file(text, kFormat, machine);
   try {
-    const json head = json::parse(text.substr(0, end));
-    if (head.at("format").get<int>() != kFormat)
-      fail(ErrorKind::data, "it has format {}, this weft reads format {}", head.at("format").get<int>(), kFormat);
-    if (head.at("machine").get<std::string>() != machine)
-      fail(ErrorKind::data, "it is of another machine, {}", head.at("machine").get<std::string>());
-    if (head.at("crc32").get<std::string>() != checksum(lines))
-      fail(ErrorKind::data, "it is damaged: not all is there");
     KernelTimes times;
     for (size_t begin = 0; begin < lines.size();) {
       const size_t line_end = std::min(lines.find('\n', begin), lines.size());
@@ -79,18 +51,9 @@ KernelTimes parse_kernel_times(std::string_view text, const std::string& machine
 }
 
 KernelCache::KernelCache(const fs::path& directory, std::string machine)
-    : machine_(std::move(machine)), file_(directory / fmt::format("kernels-{}.jsonl", checksum(machine_))) {}
+    : machine_(std::move(machine)), file_(directory / name_of_machine_file("kernels", machine_)) {}
 
-fs::path KernelCache::standard_directory() {
-  const auto value = [](const char* name) {
-    const char* text = std::getenv(name);
-    return std::string(text == nullptr ? "" : text);
-  };
-  if (const std::string given = value("WEFT_CACHE_DIR"); !given.empty()) return given;
-  if (const std::string given = value("XDG_CACHE_HOME"); given.starts_with("/")) return fs::path(given) / "weft";
-  if (const std::string home = value("HOME"); !home.empty()) return fs::path(home) / ".cache" / "weft";
-  fail(ErrorKind::usage, "there is no place for measured times of kernels: HOME is not set; set WEFT_CACHE_DIR");
-}
+fs::path KernelCache::standard_directory() { return directory_of_machine_files(); }
 
 KernelTimes KernelCache::read(const Note& note) const {
   std::error_code code;
@@ -105,7 +68,7 @@ KernelTimes KernelCache::read(const Note& note) const {
 
 void KernelCache::add(const KernelTimes& times) const {
   make_directories(file_.parent_path());
-  const std::shared_ptr<void> lock = lock_directory(file_.parent_path());
+  const std::shared_ptr<void> lock = lock_machine_files(file_.parent_path());
   KernelTimes all = read([](const std::string&) {});
   for (const auto& [node, kernels] : times) all[node] = kernels;
   write_atomically(file_, print_kernel_times(all, machine_));

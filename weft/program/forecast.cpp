@@ -60,7 +60,8 @@ Duration measured_evaluation(PreparedRun& run, int64_t samples, State& state, do
   return measure([&] { driver.run(); }, seconds);
 }
 
-/// How often a part of the data is evaluated.
+}  // namespace
+
 double evaluations_of(const PreparedRun& run, const data::Dataset& evaluated, int64_t steps) {
   const spec::EvaluationSpec& evaluation = run.spec.evaluation;
   const bool is_test = &evaluated == run.run_data.test.get();
@@ -70,8 +71,6 @@ double evaluations_of(const PreparedRun& run, const data::Dataset& evaluated, in
   const bool by_steps = !is_test && evaluation.every_steps > 0;
   return of_epochs + (by_steps ? static_cast<double>(steps / evaluation.every_steps) : 0);
 }
-
-}  // namespace
 
 std::string in_words(const Duration& duration) {
   constexpr double kShared = 1.5;

@@ -70,6 +70,8 @@ class PlannedStep {
   int64_t state_bytes() const { return step::state_bytes(training_); }
   /// Bytes of memory: the larger arena, the states, a batch.
   int64_t total_bytes();
+  /// Of the states that a rank keeps: weights, statistics, those of the optimiser.
+  int64_t state_bytes() const { return step::state_bytes(training_); }
 
   /// Checks before any memory is taken. Error(usage) where the machine has too little memory, Error(io) where its disk
   /// has too little space.

@@ -11,6 +11,7 @@
 #include "weft/program/image_sizes.h"
 #include "weft/program/process_memory.h"
 #include "weft/spec/compile_options.h"
+#include "weft/step/local_steps.h"
 #include "weft/step/metrics/entries.h"
 #include "weft/step/rank_mesh.h"
 #include "weft/step/sharded_states.h"
@@ -69,6 +70,7 @@ PreparedRun::PreparedRun(const Library& run_library, const spec::RunSpec& run_sp
   if (spec.stop.patience > 0 || !spec.stop.target.empty()) require_measured("stop.monitor", spec.stop.monitor);
   training.add_phases_of(step);
   compile_training();
+  add_noise_probe();
   for (const data::Dataset* evaluated : run_data.evaluated()) {
     const int64_t samples = evaluated->size(), batch = spec.evaluation.batch;
     for (const int64_t count : {samples >= batch ? batch : 0, samples % batch}) {
@@ -83,6 +85,10 @@ PreparedRun::PreparedRun(const Library& run_library, const spec::RunSpec& run_sp
   int64_t others = evaluation.arena_bytes();
   for (const Phase phase : {Phase::update, Phase::averaging})
     if (training.has(phase)) others = std::max(others, training.steps(phase).arena_bytes());
+  if (noise) {
+    for (const spec::StepShape& shape : shapes) keep_to_memory_limit(noise->steps(), spec, bytes_beside_arena(), shape);
+    others = std::max(others, noise->arena_bytes());
+  }
   require_memory_limit(spec, bytes_beside_arena(), others);
   arena->reserve(std::max(training.arena_bytes(), others));
   open_offload_file(*arena, training.steps(), spec, note);
@@ -117,6 +123,27 @@ void PreparedRun::compile_training() {
   for (const spec::StepShape& shape : shapes) compile_seconds += training.compile(shape);
 }
 
+/// Of what a process computes at a time, where that is a part of a step, else of a half of it.
+void PreparedRun::add_noise_probe() {
+  if (spec.metrics.noise_every == 0) return;
+  const int summed_over = step::trains_apart(spec) ? 1 : share.shares;
+  const auto part = [this, summed_over](const spec::StepShape& shape) {
+    spec::StepShape own = own_part(shape);
+    if (summed_over == 1 && !step.update) own.batch /= 2;
+    if (own.batch < 1)
+      fail(ErrorKind::usage, "metrics.noise_every = {}: a batch of one sample has no parts; choose a larger batch",
+           spec.metrics.noise_every);
+    return own;
+  };
+  noise.emplace(
+      [this, part](const spec::StepShape& shape) {
+        const Graph probe = step::build_gradient_probe(library, spec, model_input(run_data.description, part(shape)));
+        return step::gradient_probe_for(probe, training.compiled(shape).graph);
+      },
+      *device, evaluation_options(), arena);
+  for (const spec::StepShape& shape : shapes) compile_seconds += noise->compile(shape);
+}
+
 spec::StepShape PreparedRun::own_part(const spec::StepShape& shape) const {
   return {step::samples_at_a_time(spec, shape.batch, training_share.shares), shape.image_height};
 }
@@ -146,7 +173,10 @@ spec::StepShape PreparedRun::largest() {
 }
 
 void PreparedRun::make_executors() {
-  for (const spec::StepShape& shape : shapes) training.make_executors(shape);
+  for (const spec::StepShape& shape : shapes) {
+    training.make_executors(shape);
+    if (noise) noise->make_executors(shape);
+  }
 }
 
 /// What the arena leaves is for decoded pictures. Each of several ranks has looked at all the memory that is free.
@@ -169,7 +199,8 @@ void PreparedRun::limit_caches() {
 }
 
 int64_t PreparedRun::bytes_to_come() const {
-  return bytes_beside_arena() + std::max(training.arena_bytes(), evaluation.arena_bytes());
+  return bytes_beside_arena() +
+         std::max({training.arena_bytes(), evaluation.arena_bytes(), noise ? noise->arena_bytes() : 0});
 }
 
 int64_t PreparedRun::bytes_beside_arena() const {

@@ -55,6 +55,8 @@ class PreparedRun {
   std::shared_ptr<Arena> arena;                         // of all steps, which run in turn
   Program training;                                     // by the shape of all ranks' batches together
   Program evaluation;                                   // by the samples of this rank's own
+  /// By the shapes of `training`, where the spec asks for the gradient noise: a part of a step's batch.
+  std::optional<Program> noise;
   double compile_seconds = 0;
   int64_t planned_total_bytes = 0;  // what training will add to what the data takes now: arena, state, buffers, caches
 
@@ -65,6 +67,7 @@ class PreparedRun {
   std::vector<int64_t> evaluated_rows(int64_t count) const;
   step::TrainingStep build_training(const spec::StepShape& shape) const;
   CompileOptions evaluation_options() const;
+  void add_noise_probe();
   void require_measured(const char* key, const std::string& monitor) const;
   void compile_training();
   void limit_caches();

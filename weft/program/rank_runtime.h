@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,9 @@ class RankRuntime {
   /// `mesh`: how they stand (step/rank_mesh.h); without axes all divide the batch.
   RankRuntime(comm::Communicator* ranks, int threads, const comm::ClusterCosts& costs = {}, bool in_tree_order = false,
               const Mesh& mesh = Mesh({}));
+
+  /// Of ranks that are not here, to plan their steps: nothing can be exchanged.
+  explicit RankRuntime(const passes::Ranks& described) : described_(described) {}
 
   /// The table with kernels for the collectives.
   KernelTable kernels(KernelTable table) const;
@@ -69,6 +73,7 @@ class RankRuntime {
   CollectivesByAxis axes_;
   int tensor_ranks_ = 1;
   std::string cluster_;
+  std::optional<passes::Ranks> described_ = {};
 };
 
 }  // namespace weft::program

@@ -91,6 +91,7 @@ std::vector<Trait> traits_of(PreparedRun& run, const State& state) {
       {"the recipe", spec::spec_hash(spec, run.library), kSameRecipe},
       {"the precision", run.spec.precision, kSameRecipe},
       {"metrics.gradient_norm", run.spec.metrics.gradient_norm ? "true" : "false", kSameRecipe},
+      {"metrics.noise_every", std::to_string(run.spec.metrics.noise_every), kSameRecipe},
       {"the number of threads", std::to_string(run.spec.threads), kSameRecipe}};
   const RunData& data = run.run_data;
   add_data(traits, "training", *data.training, data.description.target_checksum);

@@ -33,6 +33,7 @@ MetricsHistory read_metrics(const std::filesystem::path& path) {
     const auto kind = record.value("kind", nlohmann::json());
     if (kind == "step") add_record(history.by_step, record, step);
     if (kind == "validation") add_record(history.by_validation, record, step);
+    if (kind == "noise") add_record(history.by_noise, record, step);
     if (kind == "epoch") add_record(history.by_epoch, record, step);
   }
   return history;

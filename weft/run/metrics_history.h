@@ -18,6 +18,7 @@ struct MetricCurve {
 struct MetricsHistory {
   std::map<std::string, MetricCurve> by_step;        // "loss", "learning_rate"
   std::map<std::string, MetricCurve> by_validation;  // "validation_loss", of evaluations within epochs
+  std::map<std::string, MetricCurve> by_noise;       // "small_square", "large_square" and the batches they are of
   std::map<std::string, MetricCurve> by_epoch;       // "test_accuracy", "train_loss", "train_seconds", "epoch"
 };
 

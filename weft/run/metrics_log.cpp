@@ -125,6 +125,13 @@ void MetricsLog::add(const TestMetrics& m) {
   append(line + "}\n");
 }
 
+void MetricsLog::add(const step::NoiseMetrics& m) {
+  append(fmt::format(
+      R"({{"kind":"noise","step":{},"small_batch":{},"small_square":{},"large_batch":{},"large_square":{}}})"
+      "\n",
+      m.step, number(m.small_batch), number(m.small_square), number(m.large_batch), number(m.large_square)));
+}
+
 void MetricsLog::add(int64_t step, const train::RankPace& pace, const std::string& host) {
   append(fmt::format(
       R"({{"kind":"rank_pace","step":{},"rank":{},"host":{},"is_slow":{},"own_seconds":{},"others_seconds":{},)"

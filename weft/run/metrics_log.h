@@ -13,9 +13,12 @@
 // named accordingly. With several ranks, a rank that became slow, or fast again, gets a record:
 //   {"kind":"rank_pace","step":210,"rank":3,"host":"b","is_slow":true,"own_seconds":0.42,"others_seconds":0.23,
 //    "input_wait_seconds":0.01}
-// These are means per step: its own time without waits for others, the median of the others, and its waits for batches.
-// "step_seconds" is the time of the epoch's steps; "input_wait_seconds" is the part in which steps waited for their
-// batches. "step" counts the steps done; epochs count from 1. A value that was not measured, or is not finite, is null.
+// With metrics.noise_every, squares of norms of gradients on two sizes of batches:
+//   {"kind":"noise","step":100,"small_batch":64,"small_square":0.31,"large_batch":128,"large_square":0.22}
+// Those of ranks are means per step: its own time without waits for others, the median of the others, and its waits for
+// batches. "step_seconds" is the time of the epoch's steps; "input_wait_seconds" is the part in which steps waited for
+// their batches. "step" counts the steps done; epochs count from 1. A value that was not measured, or is not finite, is
+// null.
 #pragma once
 
 #include <cstdint>
@@ -53,6 +56,7 @@ class MetricsLog {
   void add(const step::EpochMetrics& metrics);
   void add(const step::ValidationMetrics& metrics);
   void add(const TestMetrics& metrics);
+  void add(const step::NoiseMetrics& metrics);
   void add(int64_t step, const train::RankPace& pace, const std::string& host);
   /// Makes sure that all records added so far survive a power cut. Error(io).
   void sync() const;

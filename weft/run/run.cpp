@@ -24,6 +24,7 @@
 #include "weft/run/beginning_notes.h"
 #include "weft/run/checkpoint/store.h"
 #include "weft/run/copies.h"
+#include "weft/run/prediction_file.h"
 #include "weft/run/run_changes.h"
 #include "weft/run/run_directory.h"
 #include "weft/run/run_loop.h"
@@ -205,6 +206,7 @@ RunOutcome start_run(const Library& library, const spec::RunSpec& spec, const fs
     keep_model(*held.directory, run.spec);
     write_atomically(held.directory->spec(), spec::print_recipe(run.spec, library));
     write_description(*held.directory, run);
+    write_prediction(*held.directory, run, options.note);
   });
   RunLoop loop(run, held.get(), options, {});
   if (guard) guard->keep();
@@ -352,6 +354,8 @@ RunOutcome resume_run(const Library& library, const fs::path& path, int64_t thre
     require_same_data(*held.directory, *prepared);
     if (!resumption.changes.empty()) keep_changes(*held.directory, resumption, *prepared, options);
     write_description(*held.directory, *prepared);
+    if (!resumption.changes.empty() || !is_predicted_for(*held.directory, *prepared))
+      write_prediction(*held.directory, *prepared, options.note);
   });
   return RunLoop(*prepared, held.get(), options, resumption.checkpoint, !resumption.changes.empty()).train();
 }

@@ -22,7 +22,7 @@ namespace {
 constexpr std::string_view kWrittenFiles[] = {"spec.toml",           "data.json",    "plan.json",
                                               "graph.weft",          "cluster.toml", "cost_profile.toml",
                                               "metrics.jsonl",       "summary.json", "initial_weights.json",
-                                              "damaged_samples.txt", "model.onnx"};
+                                              "damaged_samples.txt", "model.onnx",   "prediction.json"};
 
 /// What to say of a path that is no run directory: the newest of those below it, if it holds some.
 std::string runs_below(const fs::path& path) {
@@ -139,7 +139,7 @@ void RunDirectory::remove_temporaries() const { weft::remove_temporaries(path_, 
 void RunDirectory::remove() const {
   std::error_code ignored;
   for (const fs::path& file :
-       {spec(), data(), metrics(), plan(), cluster(), cost_profile(), graph(), initial_weights()})
+       {spec(), data(), metrics(), plan(), cluster(), cost_profile(), graph(), initial_weights(), prediction()})
     fs::remove(file, ignored);
   fs::remove_all(tensorboard(), ignored);
   if (made_) fs::remove(path_, ignored);  // only where it is empty

@@ -5,6 +5,7 @@
 //   summary.json   written last                        tensorboard/   event files, where asked for
 //   cluster.toml   links, where they were measured     cost_profile.toml   rates, where they are not the default ones
 //   initial_weights.json  of a run from a file        damaged_samples.txt  those that were passed over
+//   prediction.json  time, memory and traffic as predicted before the first step, with the strategy
 //   changes.jsonl  what a resumed run changed in spec.toml, see run_changes.h
 //   model.onnx     the model, of a run that trains an imported one
 #pragma once
@@ -47,6 +48,8 @@ class RunDirectory {
   std::filesystem::path initial_weights() const { return path_ / "initial_weights.json"; }
   /// A line for each sample that could not be read.
   std::filesystem::path damaged_samples() const { return path_ / "damaged_samples.txt"; }
+  /// What was said of the run before it began (predict/prediction.h).
+  std::filesystem::path prediction() const { return path_ / "prediction.json"; }
   std::filesystem::path changes() const { return path_ / "changes.jsonl"; }
   std::filesystem::path graph() const { return path_ / "graph.weft"; }
   std::filesystem::path model_file() const { return path_ / "model.onnx"; }

@@ -53,9 +53,10 @@ RunOutcome RunLoop::train() {
   std::vector<comm::Collectives*> collectives;
   for (const auto& [axis, along] : run_.runtime.axes()) collectives.push_back(along.get());
   if (run_.runtime.messages() != nullptr) collectives.push_back(run_.runtime.messages().get());
-  const train::FitInputs inputs{run_.spec,       run_.training,          run_.evaluation, resume_point_.state,
-                                *training_data_, test_data_.get(),       run_.ranks,      collectives,
-                                run_.library,    validation_data_.get(), &run_.step};
+  const train::FitInputs inputs{
+      run_.spec,       run_.training,          run_.evaluation, resume_point_.state,
+      *training_data_, test_data_.get(),       run_.ranks,      collectives,
+      run_.library,    validation_data_.get(), &run_.step,      run_.noise ? &*run_.noise : nullptr};
   RunOutcome outcome;
   try {
     train::Hooks hooks = records_ ? records_->hooks() : train::Hooks();
@@ -164,7 +165,7 @@ void RunLoop::open() {
   validation_data_ = open_evaluated(run_.run_data.validation);
   test_data_ = open_evaluated(run_.run_data.test);
   if (directory_ == nullptr) return;
-  records_ = std::make_unique<RunRecords>(run_, *directory_, options_, resume_point_);
+  records_ = std::make_unique<RunRecords>(run_, *directory_, options_, resume_point_, rss_before_);
   records_->on_initial_weights();
 }
 

@@ -12,8 +12,10 @@
 #include "weft/base/error.h"
 #include "weft/base/files.h"
 #include "weft/base/format.h"
+#include "weft/program/process_memory.h"
 #include "weft/run/checkpoint/write_parts.h"
 #include "weft/run/metrics_history.h"
+#include "weft/run/prediction_file.h"
 #include "weft/step/metrics/entries.h"
 #include "weft/step/monitor.h"
 
@@ -38,14 +40,17 @@ std::string with_absolute_file(const std::string& message) {
 }  // namespace
 
 RunRecords::RunRecords(const program::PreparedRun& run, const RunDirectory& directory, const RunOptions& options,
-                       ResumePoint& resume_point)
+                       ResumePoint& resume_point, int64_t rss_before)
     : run_(run),
       directory_(directory),
       options_(options),
       resume_point_(resume_point),
       metrics_(step::metrics_of(run.library, run.spec.metrics, info().task)),
       store_(directory.checkpoints(), run.spec.checkpoint.keep),
-      log_(directory.metrics(), resume_point.manifest.position) {
+      log_(directory.metrics(), resume_point.manifest.position),
+      rss_before_(rss_before) {
+  if (std::optional<predict::Prediction> prediction = read_prediction(directory, options.note))
+    watch_.emplace(std::move(*prediction));
   if (options.tensorboard || fs::exists(directory.tensorboard()))
     tensorboard_ = std::make_unique<TensorboardLog>(directory.tensorboard(), resume_point.manifest.position.step,
                                                     seconds_since_1970);
@@ -71,6 +76,7 @@ train::Hooks RunRecords::hooks() {
           .on_epoch = [this](const step::EpochMetrics& metrics) { on_epoch(metrics); },
           .tell_epoch = [this](const step::EpochMetrics& metrics) { tell_epoch(metrics); },
           .on_validation = [this](const step::ValidationMetrics& metrics) { on_validation(metrics); },
+          .on_noise = [this](const step::NoiseMetrics& metrics) { log_.add(metrics); },
           .save = [this](const step::Position& position) { save(position); },
           .on_rank_pace = [this](int64_t step, const train::RankPace& pace) { on_rank_pace(step, pace); },
           .stop_requested = {}};
@@ -103,8 +109,24 @@ void RunRecords::on_step(const step::StepMetrics& metrics) {
                        .skipped_steps = metrics.skipped_steps,
                        .wait_share = metrics.wait_share});
   warn_of_damage();
+  watch(metrics);
   log_.add(metrics);
   if (tensorboard_) tensorboard_->add(metrics);
+}
+
+void RunRecords::say_once(const std::string& line) {
+  if (!options_.note) return;
+  if (progress_) progress_->finish();
+  options_.note(line);
+}
+
+void RunRecords::watch(const step::StepMetrics& metrics) {
+  if (!watch_ || !options_.note) return;
+  if (const std::optional<std::string> line = watch_->on_step(metrics.step, metrics.seconds)) say_once(*line);
+  if (metrics.step + 1 == metrics.steps / 10) revise_target(directory_, watch_->prediction(), watch_->median());
+  if ((metrics.step + 1) % kStepsPerRecord != 0) return;
+  const int64_t grown = program::resident_bytes() - rss_before_;
+  if (const std::optional<std::string> line = watch_->on_memory(metrics.step + 1, grown)) say_once(*line);
 }
 
 /// One line when the first damaged sample was passed over; the summary has their number.

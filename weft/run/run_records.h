@@ -7,6 +7,7 @@
 #include <string>
 
 #include "weft/base/progress.h"
+#include "weft/predict/watch.h"
 #include "weft/run/checkpoint/store.h"
 #include "weft/run/metrics_log.h"
 #include "weft/run/resume_point.h"
@@ -20,8 +21,9 @@ namespace weft::run {
 class RunRecords {
  public:
   /// Keeps references to its arguments. Removes files that a killed process left half-written.
+  /// `rss_before`: of this process, just before all that is planned was allocated.
   RunRecords(const program::PreparedRun& run, const RunDirectory& directory, const RunOptions& options,
-             ResumePoint& resume_point);
+             ResumePoint& resume_point, int64_t rss_before);
 
   /// All hooks but stop_requested.
   train::Hooks hooks();
@@ -42,6 +44,9 @@ class RunRecords {
   void save(const step::Position& position);
   void on_step(const step::StepMetrics& metrics);
   void warn_of_damage();
+  /// Says what leaves the range of the prediction.
+  void watch(const step::StepMetrics& metrics);
+  void say_once(const std::string& line);
   void on_validation(const step::ValidationMetrics& metrics);
   /// Remembers what a checkpoint of this step would be worth.
   void note_validation(int64_t step, double loss, const MetricValues& metrics);
@@ -58,6 +63,8 @@ class RunRecords {
   const std::vector<MetricEntry> metrics_;  // of evaluations
   CheckpointStore store_;
   MetricsLog log_;
+  const int64_t rss_before_;
+  std::optional<predict::Watch> watch_;           // where there is a prediction
   bool warned_ = false;                           // of damaged samples
   std::optional<BestCheckpoint> validated_ = {};  // the last state that was evaluated on the validation part
   std::unique_ptr<TensorboardLog> tensorboard_;

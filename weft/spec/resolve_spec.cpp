@@ -282,6 +282,17 @@ void check_validation(const RunSpec& spec) {
     fail(ErrorKind::usage, "max_time = '{}' is no duration; write 90m, 2h, 1h 30m or 3600 (seconds)", spec.max_time);
 }
 
+void check_noise(const RunSpec& spec) {
+  if (spec.metrics.noise_every == 0) return;
+  const char* conflict = scales_loss(spec)           ? "a loss that is scaled: set loss_scaling.mode=none"
+                         : spec.virtual_ranks > 0    ? "virtual ranks: set virtual_ranks=0"
+                         : spec.shard.zero == 3      ? "weights that ranks share: set shard.zero to 2 or less"
+                                                     : nullptr;
+  if (conflict != nullptr)
+    fail(ErrorKind::usage, "metrics.noise_every = {} measures gradients of one rank, which it cannot with {}",
+         spec.metrics.noise_every, conflict);
+}
+
 }  // namespace
 
 std::optional<double> validation_share(const RunSpec& spec) {
@@ -315,6 +326,7 @@ void resolve(RunSpec& spec, const Entries& entries) {
          "loss_scaling.mode=none, or compute in bf16 or f32",
          spec.compression.method);
   check_virtual_ranks(spec);
+  check_noise(spec);
   check_averaging(spec);
   check_shard(spec);
   check_pipeline(spec);

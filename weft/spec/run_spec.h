@@ -114,7 +114,8 @@ struct ClipSpec {
 
 /// What steps record besides loss and learning rate, and evaluations besides the loss.
 struct MetricsSpec {
-  bool gradient_norm = false;  // of all gradients together; always where clip.norm bounds it
+  bool gradient_norm = false;  // of all gradients together; always where clip.norm bounds it or noise_every asks
+  int64_t noise_every = 0;     // steps from one measurement of the gradient noise to the next; 0: none
   std::string names = "auto";  // of evaluations: "auto, top_3"; auto: those of the task; others are entries of the
                                // library
   OwnKeys own = {};            // keys of entries

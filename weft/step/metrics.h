@@ -67,6 +67,7 @@ struct StepMetrics {
   double wait_share = 0;                  // of the epoch's time so far, in which steps waited for their batches
   std::optional<double> loss_scale{};     // after the step, where the loss is scaled
   int64_t skipped_steps = 0;              // since the start of the run, because of gradients that were not finite
+  double seconds = 0;                     // that the step took, waits for its batches included
 };
 
 struct EpochMetrics {
@@ -85,6 +86,14 @@ struct EpochMetrics {
   double input_wait_seconds = 0;            // of those, in which steps waited for their batches
   std::optional<double> loss_scale{};       // as for steps
   int64_t skipped_steps = 0;                // since the start of the run
+};
+
+/// Squares of the norms of the gradient of the same weights on two sizes of batches, from which the gradient noise
+/// follows (predict/noise_scale.h).
+struct NoiseMetrics {
+  int64_t step = 0;  // steps done
+  double small_batch = 0, small_square = 0;
+  double large_batch = 0, large_square = 0;
 };
 
 /// An evaluation of the validation part, at the end of an epoch or within it.

@@ -7,6 +7,7 @@
 #include "weft/autodiff/autodiff.h"
 #include "weft/base/error.h"
 #include "weft/base/names.h"
+#include "weft/graph/rewrite.h"
 #include "weft/ops/ops.h"
 #include "weft/spec/course.h"
 #include "weft/step/accumulation.h"
@@ -274,6 +275,32 @@ Graph averaging_graph_for(const TrainingStep& step, const Graph& compiled, const
   Graph graph = with_layouts_of(compiled, *step.averaging);
   return update != nullptr ? with_layouts_of(*update, std::move(graph)) : graph;
 }
+
+Graph build_gradient_probe(const Library& library, const spec::RunSpec& spec, const models::ModelInput& input) {
+  const bool mixed = spec::mixes(spec.augment) && input.target == DType::i32;
+  models::ModelInput batch = input;
+  if (mixed) batch.target = DType::f32;
+  if (!spec.optimizer.freeze.empty())
+    batch.is_frozen = [&](const std::string& name) { return is_frozen(spec.optimizer, name); };
+  models::Model model = build_model(library, spec.model.name, batch, spec.model.options, models::Mode::training);
+  Graph& graph = model.graph;
+  graph.set_name(spec.model.name + " gradient probe");
+  const ValueId losses = row_losses(model, spec.loss, library, batch, mixed, /*training=*/true);
+  const ShardResults shard = add_results(model, input, losses, mixed, /*is_sharded=*/false, /*ranks=*/1);
+  ValueId sum;
+  for (const TrainedParameter& parameter : add_parameter_gradients(model, spec, shard.loss)) {
+    const ValueId square = ops::squared_norm(graph, parameter.gradient);
+    sum = sum.valid() ? ops::add(graph, sum, square) : square;
+  }
+  // Statistics of normalisation stay as they are: only what the sum needs is taken over.
+  Rewriter rewriter(graph);
+  for (size_t index = 0; index < graph.nodes().size(); ++index) rewriter.copy(NodeId{static_cast<int32_t>(index)});
+  Graph probe = std::move(rewriter.result());
+  probe.add_output("gradient_square", rewriter.map(sum));
+  return probe;
+}
+
+Graph gradient_probe_for(const Graph& probe, const Graph& compiled) { return with_layouts_of(compiled, probe); }
 
 Graph build_evaluation_step(const Library& library, const spec::RunSpec& spec, const models::ModelInput& input,
                             const EvaluationStepOptions& options) {

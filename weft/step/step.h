@@ -63,6 +63,12 @@ struct TrainingStepOptions {
 TrainingStep build_training_step(const Library& library, const spec::RunSpec& spec, const models::ModelInput& input,
                                  const TrainingStepOptions& options = {});
 
+/// The forward and the backward part of one rank's batch, without any update: output "gradient_square", the square of
+/// the norm of all gradients together. For the gradient noise.
+Graph build_gradient_probe(const Library& library, const spec::RunSpec& spec, const models::ModelInput& input);
+/// The same with the layouts that parameters have in the compiled graph of a batch.
+Graph gradient_probe_for(const Graph& probe, const Graph& compiled);
+
 struct EvaluationStepOptions {
   bool predictions = false;  // where there are classes, also outputs "predicted" i32: the likeliest of each label's
 };

@@ -107,7 +107,14 @@ class Loop {
     StepResult result;
     const data::Batch* batch = nullptr;
     // Made here, as nothing is allocated between steps.
-    const program::StepHooks hooks{.next_batch = [&](int64_t) { batch = &in_.training_data.next(); },
+    const program::StepHooks hooks{.next_batch =
+                                       [&](int64_t part) {
+                                         batch = &in_.training_data.next();
+                                         if (part > 0 || !is_noise_due()) return;
+                                         measure_noise(*batch);
+                                         driver_.select(stage.shape());
+                                         bind();
+                                       },
                                    .bind_batch = [&](int64_t shard) { driver_.bind_batch(*batch, shard); },
                                    .batch_done =
                                        [&](int64_t) {
@@ -134,6 +141,7 @@ class Loop {
       if (sums_in_update) result.add(*update, 1, has_classes_);
       if (has_norm)
         result.gradient_norm = static_cast<double>(driver_.executor(driver_.last()).scalar_output("gradient_norm"));
+      if (noise_) tell_noise(result);
       result.seconds = steady_seconds() - begin;
       result.wait_seconds = in_.training_data.wait_seconds() - waited;
       if (loss_scale.is_used()) {
@@ -173,6 +181,37 @@ class Loop {
                           ? step::data_rank(in_.spec, comm::rank_of(in_.ranks), comm::number_of(in_.ranks))
                           : step::place_of(in_.spec, in_.ranks);
     return place * shards_;
+  }
+
+  bool is_noise_due() const {
+    return in_.noise != nullptr && at_.step > 0 && at_.step % in_.spec.metrics.noise_every == 0;
+  }
+
+  /// The gradient of a part of the batch that comes next, or of this process's part of it, at the weights as they are.
+  void measure_noise(const data::Batch& batch) {
+    driver_.finish();
+    program::Driver probe(*in_.noise, in_.state);
+    probe.select(driver_.shape());
+    probe.bind_batch(batch);
+    probe.set_scalar("seed", in_.spec.seed);
+    probe.set_scalar("step", at_.step);
+    probe.run();
+    const Graph& graph = probe.graph();
+    const GraphInput* samples = graph.find_input("image");
+    if (samples == nullptr) samples = graph.find_input("tokens");
+    noise_ = step::NoiseMetrics{.small_batch = static_cast<double>(graph.shape(samples->value)[0]),
+                                .small_square = static_cast<double>(probe.executor().scalar_output("gradient_square"))};
+  }
+
+  /// Beside the gradient of the whole step.
+  void tell_noise(const StepResult& result) {
+    noise_->step = at_.step;
+    noise_->large_batch =
+        static_cast<double>(averages() ? result.samples / comm::number_of(in_.ranks) : result.samples);
+    const double norm = result.gradient_norm.value_or(0);
+    noise_->large_square = norm * norm;
+    if (hooks_.on_noise) hooks_.on_noise(*noise_);
+    noise_.reset();
   }
 
   /// In all, for the other ranks, in steps and to average weights.
@@ -279,7 +318,8 @@ class Loop {
         .gradient_norm = result.gradient_norm,
         .wait_share = at_.epoch_seconds > 0 ? at_.epoch_wait_seconds / at_.epoch_seconds : 0,
         .loss_scale = result.loss_scale,
-        .skipped_steps = result.skipped_steps};
+        .skipped_steps = result.skipped_steps,
+        .seconds = result.seconds};
     if (!averages()) tell(metrics, result.correct, result.is_skipped);
     ++at_.step_in_epoch;
     ++at_.step;
@@ -405,8 +445,9 @@ class Loop {
   Saving saving_;
   StepTimes step_times_;
   std::array<char, 64> position_text_{};
-  std::string_view position_;  // of the step, in that text
-  step::Round round_;          // of ranks that train apart
+  std::string_view position_;                // of the step, in that text
+  step::Round round_;                        // of ranks that train apart
+  std::optional<step::NoiseMetrics> noise_;  // of the step at hand, where it is measured
   double seconds_before_ = 0, begin_ = 0;
 };
 

@@ -22,6 +22,7 @@ struct Hooks {
   std::function<void(const step::EpochMetrics&)> on_epoch;         // before the checkpoint, to write what it relies on
   std::function<void(const step::EpochMetrics&)> tell_epoch = {};  // after the checkpoint, to inform the user
   std::function<void(const step::ValidationMetrics&)> on_validation = {};  // of evaluations within an epoch
+  std::function<void(const step::NoiseMetrics&)> on_noise = {};
   /// Makes a checkpoint: when the spec asks for one, after the last epoch, and before an interrupted loop returns.
   std::function<void(const step::Position&)> save;
   bool saves_together = false;  // whether all ranks take part in a checkpoint, and have to decide on it together
@@ -48,6 +49,8 @@ struct FitInputs {
   /// decides something asks for it: the caller does so once, with the best weights.
   data::Loader* validation_data = nullptr;
   const step::TrainingStep* step = nullptr;  // of which ranks share states; null: they share none
+  /// step::build_gradient_probe(), by the same shapes as `training`, where the spec asks for the gradient noise.
+  program::Program* noise = nullptr;
 };
 
 struct FitResult {

@@ -16,6 +16,13 @@ std::vector<RecipeKey> update_keys(const Entries& entries) {
           .take());
   add(KeySection<MetricsSpec>("metrics", [](RunSpec& spec) -> MetricsSpec& { return spec.metrics; })
           .add("gradient_norm", &MetricsSpec::gradient_norm, {.help = "recorded even where clip.norm = 0"})
+          .add("noise_every", &MetricsSpec::noise_every,
+               {.low = 0,
+                .high = 1e9,
+                .unit = "steps",
+                .help = "between two measurements of the gradient noise, each of which takes up to a forward and a "
+                        "backward part; 0: none"})
+          .quiet()
           .add("names", &MetricsSpec::names, {.help = "of evaluations, with commas between; auto: those of the task"})
           .quiet()
           .add_declared(declared_keys(entries.metrics, /*with_readers=*/false), {})

@@ -48,7 +48,7 @@ std::vector<SlotSpec> add_update(Graph& graph, const spec::RunSpec& spec,
   std::vector<SlotSpec> slots;
   UpdateBuilder builder(graph, spec.optimizer, counter);
   if (spec::scales_loss(spec)) unscale_gradients(builder, spec.loss_scaling, clipped, slots);
-  clip_gradients(graph, spec.clip, spec.metrics.gradient_norm, clipped);
+  clip_gradients(graph, spec.clip, spec.metrics.gradient_norm || spec.metrics.noise_every > 0, clipped);
   const std::vector<UpdatedParameter> updated = assign_groups(builder, clipped);
   optimizer->build(builder, updated);
   if (spec.lookahead.steps > 0) add_lookahead(builder, updated);

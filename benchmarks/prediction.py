@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+"""Step time as `weft plan` predicts it beside what `weft bench` then measures: every model in f32 and bf16 at three sizes
+of batches, on one rank, as a Markdown table of errors. `--json FILE` keeps all figures.
+
+First ops are measured (`weft rates --ops`) into a cache of this benchmark's own: of each model the smallest and the
+largest batch, so that the batch between is interpolated. A fifth of the models, chosen by a hash of their names, is left
+out of that altogether, and their rows are predicted without the times of equal shapes, too (`--interpolate`): their errors
+stand in a column of their own. Each row is predicted before it is measured. An error is predicted over measured, less one.
+
+  benchmarks/prediction.py --out build/prediction                        # all models: about an hour on two cores
+  benchmarks/prediction.py --out build/prediction --only lenet5 --only resnet18 --precision f32 --seconds 2
+
+The machine has to be quiet: other programs make measured steps slower, and predictions know nothing of them. What is
+measured already is not measured again with --goes-on.
+"""
+import argparse
+import hashlib
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+
+from sides import ROOT, SideFailed, run_json, size_of
+
+HEADER = ("| model | input | precision | batch | known | predicted, ms (80 %) | measured, ms | error, known | error, held out |\n"
+          "|---|---|---|---|---|---|---|---|---|")
+LEFT_OUT = {"imported"}  # wants a file
+
+
+def held_out_of(models):
+    """A fifth of all models."""
+    by_hash = sorted(models, key=lambda name: hashlib.sha256(name.encode()).hexdigest())
+    return set(by_hash[:max(1, round(len(models) / 5))])
+
+
+def batches_of(model):
+    batch = size_of(model)[1]
+    return [max(1, batch // 4), max(2, batch // 2), max(3, batch)]
+
+
+def options_of(model, precision, batch, arguments):
+    return [model, "--input", size_of(model)[0], "--precision", precision, "--batch", str(batch),
+            "--threads", str(arguments.threads)]
+
+
+def measure_ops(models, arguments):
+    for model in models:
+        batches = batches_of(model)
+        command = [arguments.weft, "rates", "--ops", model, "--input", size_of(model)[0], "--batch", f"{batches[0]},{batches[-1]}", "--precision", ",".join(arguments.precision), "--threads", str(arguments.threads),
+                   "--seconds", str(arguments.rate_seconds)]
+        result = subprocess.run(command, stdout=sys.stderr)
+        if result.returncode != 0:
+            print(f"prediction: {model}: ops could not be measured", file=sys.stderr)
+
+
+def measure_row(model, held_out, precision, batch, arguments):
+    options = options_of(model, precision, batch, arguments)
+    plan = run_json([arguments.weft, "plan", *options, "--json", *(["--interpolate"] if held_out else [])])
+    bench = run_json([arguments.weft, "bench", *options, "--json", "--seconds", str(arguments.seconds)])
+    parts = plan["stages"][0]["parts"]
+    known = parts["measured_seconds"] / max(1e-12, sum(parts[f"{kind}_seconds"] for kind in ("measured", "interpolated", "rated")))
+    return {"model": model, "input": size_of(model)[0], "precision": precision, "batch": batch, "held_out": held_out,
+            "known": known, "predicted": plan["step_seconds"], "measured": bench["median_step_seconds"],
+            "fastest": bench["fastest_step_seconds"], "planned_bytes": plan["memory"]["total_bytes"],
+            "error": plan["step_seconds"]["expected"] / bench["median_step_seconds"] - 1}
+
+
+def row_text(row):
+    low, expected, high = (1e3 * row["predicted"][key] for key in ("low", "expected", "high"))
+    error = f"{100 * row['error']:+.1f} %"
+    return (f"| {row['model']} | {row['input']} | {row['precision']} | {row['batch']} | {100 * row['known']:.0f} % | "
+            f"{expected:.2f} ({low:.2f}-{high:.2f}) | {1e3 * row['measured']:.2f} | {'' if row['held_out'] else error} | "
+            f"{error if row['held_out'] else ''} |")
+
+
+def summary_of(name, rows):
+    if not rows:
+        return f"{name}: no rows"
+    errors = [abs(row["error"]) for row in rows]
+    held = sum(row["predicted"]["low"] <= row["measured"] <= row["predicted"]["high"] for row in rows)
+    worst = max(rows, key=lambda row: abs(row["error"]))
+    return (f"{name}: {len(rows)} rows, median error {100 * statistics.median(errors):.1f} %, worst {100 * max(errors):.1f} % "
+            f"({worst['model']}, {worst['precision']}, batch {worst['batch']}); within the range of 80 %: {held} of {len(rows)}")
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=pathlib.Path, required=True, metavar="DIR")
+    parser.add_argument("--only", action="append", metavar="MODEL", help="a model; repeatable; default: all")
+    parser.add_argument("--precision", action="append", choices=["f32", "bf16"], help="repeatable; default: both")
+    parser.add_argument("--seconds", type=float, default=5, help="how long a row's steps are measured")
+    parser.add_argument("--rate-seconds", type=float, default=60, help="for the ops of a model, at most")
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--goes-on", action="store_true", help="keep ops and rows that --out holds")
+    parser.add_argument("--weft", default=str(ROOT / "build/weft"))
+    arguments = parser.parse_args()
+    arguments.precision = arguments.precision or ["f32", "bf16"]
+    return arguments
+
+
+def main():
+    arguments = parse_arguments()
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    os.environ["WEFT_CACHE_DIR"] = str(arguments.out / "cache")
+    listed = run_json([arguments.weft, "models", "--json"])
+    models = [model["name"] for model in listed if model["name"] not in LEFT_OUT]
+    held_out = held_out_of(models)
+    if arguments.only:
+        if unknown := set(arguments.only) - set(models):
+            sys.exit(f"prediction: there is no model '{sorted(unknown)[0]}'")
+        models = [name for name in models if name in arguments.only]
+    kept = arguments.out / "rows.json"
+    rows = json.loads(kept.read_text()) if arguments.goes_on and kept.exists() else []
+    if not (arguments.goes_on and (arguments.out / "cache").exists()):
+        measure_ops([name for name in models if name not in held_out], arguments)
+    print(HEADER)
+    done = {(row["model"], row["precision"], row["batch"]) for row in rows}
+    for row in rows:
+        print(row_text(row))
+    for model in models:
+        for precision in arguments.precision:
+            for batch in batches_of(model):
+                if (model, precision, batch) in done:
+                    continue
+                try:
+                    rows.append(measure_row(model, model in held_out, precision, batch, arguments))
+                    print(row_text(rows[-1]), flush=True)
+                except SideFailed as failure:
+                    print(f"prediction: {model}, {precision}, batch {batch}: {failure}", file=sys.stderr)
+                kept.write_text(json.dumps(rows, indent=1) + "\n")
+    print()
+    print(summary_of("known", [row for row in rows if not row["held_out"]]))
+    print(summary_of("held out", [row for row in rows if row["held_out"]]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,136 @@
+// weft plan and weft rates --ops, as a user calls them.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/run_files.h"
+
+namespace weft::cli_tests {
+namespace {
+
+class PlanCommand : public RunTest {
+ protected:
+  void SetUp() override {
+    RunTest::SetUp();
+    setenv("WEFT_CACHE_DIR", path("cache").c_str(), 1);
+    write_all(path("mine.toml"), "model = 'mlp'\ndata = '" + data() + "'\nepochs = 3\nbatch = 32\nthreads = 1\n");
+    write_all(path("boxes.toml"), kBoxes);
+  }
+  void TearDown() override {
+    unsetenv("WEFT_CACHE_DIR");
+    RunTest::TearDown();
+  }
+  nlohmann::json plan(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "plan");
+    arguments.emplace_back("--json");
+    const Outcome outcome = weft(arguments);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return outcome.code == 0 ? nlohmann::json::parse(outcome.out) : nlohmann::json();
+  }
+  static constexpr const char* kBoxes =
+      "[machine]\ndevice = \"v100_sxm2_16gb\"\nhosts = 4\ndevices_per_host = 2\ncores_per_host = 16\n"
+      "memory_gigabytes = 128\n[in_host]\nlatency_us = 3\nmessage_us = 1\nmegabytes_per_second = 20000\n"
+      "[between_hosts]\nlatency_us = 10\nmessage_us = 2\nmegabytes_per_second = 10000\n"
+      "[price]\nper_host_hour = 6.0\nspot_per_host_hour = 2.0\n"
+      "[failures]\nper_device_hour = 1e-5\nspot_interruptions_per_host_hour = 0.02\n";
+};
+
+TEST_F(PlanCommand, SaysWhatARunWillTakeAndTrainsNothing) {
+  const Outcome outcome = weft({"plan", "mine.toml"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  for (const char* part : {"forward", "backward", "update", "loading", "states", "activations", "buffers", "whole run",
+                           "30 steps", "ranges are of 80 %"})
+    EXPECT_NE(outcome.out.find(part), std::string::npos) << part << " not in:\n" << outcome.out;
+  EXPECT_FALSE(fs::exists(path("runs")));
+}
+
+TEST_F(PlanCommand, IsWhatTheRunKeepsOfItself) {
+  const nlohmann::json planned = plan({"mine.toml"});
+  ASSERT_EQ(weft({"train", "mine.toml", "--run", "r", "--quiet"}).code, 0);
+  const nlohmann::json kept = json_of("r/prediction.json");
+  EXPECT_EQ(planned["memory"], kept["memory"]);
+  EXPECT_EQ(planned["steps"], kept["steps"]);
+  EXPECT_EQ(kept["memory"]["total_bytes"], json_of("r/summary.json")["planned_total_bytes"]);
+}
+
+TEST_F(PlanCommand, MeasuredOpsAreKeptAndPredictedFrom) {
+  const Outcome measured = weft({"rates", "--ops", "mine.toml", "--seconds", "20", "--threads", "1"});
+  ASSERT_EQ(measured.code, 0) << measured.err;
+  EXPECT_NE(measured.err.find("1/1 mlp, batch 32, f32: "), std::string::npos) << measured.err;
+  const nlohmann::json planned = plan({"mine.toml"});
+  const nlohmann::json& parts = planned["stages"][0]["parts"];
+  EXPECT_GT(parts["measured_seconds"], 0);
+  EXPECT_EQ(parts["rated_seconds"], 0);
+  const nlohmann::json others = plan({"mine.toml", "--interpolate"});
+  EXPECT_EQ(others["stages"][0]["parts"]["measured_seconds"], 0);
+}
+
+TEST_F(PlanCommand, TimesOfAnotherMachineAreRefusedByName) {
+  ASSERT_EQ(
+      weft({"rates", "--ops", "mlp", "--batch", "8", "--precision", "f32", "--threads", "1", "--output", "ops.jsonl"})
+          .code,
+      0);
+  std::string text = read_all(path("ops.jsonl"));
+  const size_t at = text.find(" kernels, oneDNN");
+  ASSERT_NE(at, std::string::npos);
+  text.replace(at, 8, " spindle");
+  write_all(path("ops.jsonl"), text);
+  const Outcome outcome = weft({"plan", "mlp", "--threads", "1", "--op-times", "ops.jsonl"});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_NE(outcome.err.find("'ops.jsonl' holds no times of ops of this machine"), std::string::npos) << outcome.err;
+}
+
+TEST_F(PlanCommand, ARunIsComparedWithItsPrediction) {
+  ASSERT_EQ(weft({"rates", "--ops", "mine.toml", "--seconds", "20", "--threads", "1"}).code, 0);
+  ASSERT_EQ(weft({"train", "mine.toml", "--run", "r", "--quiet"}).code, 0);
+  const Outcome outcome = weft({"explain", "r", "--steps", "3"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  for (const char* part :
+       {"predicted before the run", "step without loading", "in training: step", "in training: memory"})
+    EXPECT_NE(outcome.out.find(part), std::string::npos) << part << " not in:\n" << outcome.out;
+}
+
+TEST_F(PlanCommand, AClusterFileGivesTimeTrafficAndCost) {
+  const nlohmann::json planned = plan({"resnet18", "--batch", "64", "--samples", "50000", "--cluster", "boxes.toml"});
+  EXPECT_EQ(planned["strategy"]["ranks"], 8);
+  EXPECT_EQ(planned["traffic"].size(), 2u);
+  EXPECT_GT(planned["cost"]["amount"]["expected"], 0);
+  EXPECT_GT(planned["energy"]["kilowatt_hours"]["expected"], 0);
+  EXPECT_GT(planned["stages"][0]["parts"]["timeline"].size(), 50u);
+}
+
+TEST_F(PlanCommand, ADeadlineAndABudgetChooseTheMachine) {
+  fs::create_directories(path("clusters"));
+  fs::rename(path("boxes.toml"), path("clusters/boxes.toml"));
+  const std::vector<std::string> asked = {"plan",     "lenet5",   "--batch",  "64",         "--samples",
+                                          "500000",   "--clusters", "clusters", "--deadline", "10h",
+                                          "--budget", "1000",       "--svg",    "plans.svg"};
+  const Outcome outcome = weft(asked);
+  ASSERT_EQ(outcome.code, 0) << outcome.err << outcome.out;
+  EXPECT_NE(outcome.out.find("chosen: boxes"), std::string::npos) << outcome.out;
+  EXPECT_NE(read_all(path("plans.svg")).find("<svg"), std::string::npos);
+  const Outcome none = weft({"plan", "lenet5", "--batch", "64", "--samples", "500000", "--clusters", "clusters",
+                             "--deadline", "1s", "--budget", "0.01"});
+  EXPECT_EQ(none.code, 1);
+  EXPECT_NE(none.out.find("nothing meets 1.0 s and a budget of 0.01; the nearest: boxes"), std::string::npos)
+      << none.out;
+}
+
+TEST_F(PlanCommand, BadWordsAreNamed) {
+  EXPECT_NE(weft({"plan", "resnet18", "--deadline", "soon", "--samples", "100"}).err.find("--deadline 'soon'"),
+            std::string::npos);
+  EXPECT_NE(weft({"plan", "resnet18", "--cluster", "nowhere"}).err.find("nowhere"), std::string::npos);
+  EXPECT_NE(weft({"plan", "mlp", "--batch", "10", "--ranks", "4"}).err.find("4 ranks cannot share a batch of 10"),
+            std::string::npos);
+  EXPECT_NE(weft({"rates", "mlp"}).err.find("--ops"), std::string::npos);
+}
+
+TEST_F(PlanCommand, TheGradientNoiseIsExplained) {
+  ASSERT_EQ(weft(tiny_run("r", {"--set", "metrics.noise_every=1"})).code, 0);
+  const Outcome outcome = weft({"explain", "r", "--steps", "1"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("gradient noise scale: "), std::string::npos) << outcome.out;
+}
+
+}  // namespace
+}  // namespace weft::cli_tests

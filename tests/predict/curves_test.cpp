@@ -1,0 +1,75 @@
+#include "weft/predict/curves.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "weft/base/rng.h"
+
+namespace weft::predict {
+namespace {
+
+Curve rising(double reaches_at) {  // 0.9
+  Curve curve;
+  for (int epoch = 1; epoch <= 20; ++epoch) {
+    curve.shares.push_back(epoch / 20.0);
+    curve.values.push_back(0.9 * std::min(1.05, epoch / 20.0 / reaches_at));
+  }
+  return curve;
+}
+
+const Target kTarget{"test_accuracy", 0.9, true};
+const Interval kRun = interval_of(1000, 0.02);
+
+TEST(Curves, AValueIsReachedBetweenTwoEvaluations) {
+  const Curve curve{{0.1, 0.2, 0.3}, {0.5, 0.7, 0.95}};
+  EXPECT_NEAR(*share_reached(curve, 0.9, true), 0.28, 1e-9);
+  EXPECT_FALSE(share_reached(curve, 0.96, true));
+  EXPECT_NEAR(*share_reached({{0.5, 1}, {2, 1}}, 1.5, false), 0.75, 1e-9) << "losses fall";
+}
+
+TEST(Curves, RunsOfTheSameRecipeTellWhenItIsReached) {
+  const auto found = estimate_time({rising(0.52), rising(0.48), rising(0.5), rising(0.51)}, kTarget, kRun);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->reached, 4);
+  EXPECT_NEAR(found->seconds.expected, 500, 25);
+  EXPECT_LT(found->seconds.high / found->seconds.low, 1.5);
+  EXPECT_TRUE(found->seconds.holds(505));
+}
+
+TEST(Curves, OneRunTellsLessThanFour) {
+  const auto one = estimate_time({rising(0.5)}, kTarget, kRun);
+  const auto four = estimate_time({rising(0.52), rising(0.48), rising(0.5), rising(0.51)}, kTarget, kRun);
+  EXPECT_GT(one->share.high / one->share.low, four->share.high / four->share.low);
+}
+
+TEST(Curves, RunsThatDidNotReachItAreCounted) {
+  const auto found = estimate_time({rising(0.5), rising(1.2)}, kTarget, kRun);
+  EXPECT_EQ(found->runs, 2);
+  EXPECT_EQ(found->reached, 1);
+  EXPECT_FALSE(estimate_time({}, kTarget, kRun)) << "of nothing nothing is said";
+  EXPECT_EQ(estimate_time({rising(1.2)}, kTarget, kRun)->seconds.expected, 0);
+}
+
+TEST(Curves, AnUnlikeRecipeWidensTheRange) {
+  Curve unlike = rising(0.5);
+  unlike.likeness = 0.4;
+  const auto alike = estimate_time({rising(0.5)}, kTarget, kRun), other = estimate_time({unlike}, kTarget, kRun);
+  EXPECT_GT(other->share.high, alike->share.high);
+}
+
+TEST(Curves, TheIntervalHoldsEightyOfAHundred) {
+  RandomStream random(7);
+  const auto draw = [&] { return 0.5 * std::exp(0.08 * static_cast<double>(random.normal())); };
+  int held = 0;
+  for (int trial = 0; trial < 200; ++trial) {
+    const auto found =
+        estimate_time({rising(draw()), rising(draw()), rising(draw()), rising(draw())}, kTarget, interval_of(1, 1e-9));
+    held += found->share.holds(*share_reached(rising(draw()), 0.9, true));
+  }
+  EXPECT_GE(held, 140);
+  EXPECT_LE(held, 185);
+}
+
+}  // namespace
+}  // namespace weft::predict

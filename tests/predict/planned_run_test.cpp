@@ -1,0 +1,185 @@
+// Plans of ranks that are not here, beside those of ranks that are.
+#include "weft/predict/planned_run.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/error_of.h"
+#include "weft/comm/local/local_group.h"
+#include "weft/library/library.h"
+#include "weft/predict/cluster_times.h"
+
+namespace weft::predict {
+namespace {
+
+class PlannedRunTest : public testing::Test {
+ protected:
+  PlannedModel model(const std::string& name, int64_t batch, const std::string& optimizer = "adamw") const {
+    spec::RunSpec spec;
+    spec.model.name = name;
+    spec.batch = batch;
+    spec.threads = 1;
+    spec.epochs = 2;
+    spec.late_multiply = false;
+    spec.optimizer.name = optimizer;
+    spec::resolve(spec);
+    return {.spec = spec,
+            .input =
+                [input = models::find_model(library_.models, name).default_input](const spec::StepShape& shape) {
+                  models::ModelInput own = input;
+                  own.batch = shape.batch;
+                  return own;
+                },
+            .samples = 1000};
+  }
+  static Place here() {
+    return {.cluster = nullptr, .times_here = [](int64_t threads) {
+              return modelled_times(rated_costs(), static_cast<int>(threads), 0.3);
+            }};
+  }
+  /// A host of four devices that are 100 times as fast as nothing in particular.
+  static machines::ClusterFile cluster(int hosts = 4) {
+    machines::DeviceFile device;
+    device.name = "made up";
+    device.peak_flops = {{machines::Arithmetic::f32, 1e13}, {machines::Arithmetic::bf16, 4e13}};
+    device.memory_bytes = 16e9;
+    device.bytes_per_second = 5e11;
+    device.launch_seconds = 5e-6;
+    for (const auto work : {machines::WorkClass::convolution, machines::WorkClass::matrix_product,
+                            machines::WorkClass::attention, machines::WorkClass::memory})
+      device.efficiency[work] = {.best = 0.8, .half_size = 0};
+    device.idle_watts = 50;
+    device.peak_watts = 250;
+    machines::ClusterFile file;
+    file.name = "four by four";
+    file.device = device;
+    file.hosts = hosts;
+    file.devices_per_host = 4;
+    file.in_host = {2e-6, 5e10, 1e-6};
+    file.between_hosts = {1e-5, 1e10, 2e-6};
+    file.summed_bytes_per_second = 4e11;
+    file.price.per_host_hour = 12;
+    file.price.spot_per_host_hour = 4;
+    return file;
+  }
+  const Library library_ = standard_library();
+};
+
+TEST_F(PlannedRunTest, MemoryOfRanksIsThatOfRealOnes) {
+  for (const int64_t zero : {0, 1, 3}) {
+    PlannedModel planned = model("transformer_lm", 8);
+    Strategy strategy = strategy_of(planned.spec, 2, 2);
+    strategy.zero = zero;
+    const MemoryPrediction predicted = predict_on(library_, planned, strategy, here()).memory;
+    int64_t real = 0;
+    comm::run_ranks({"host", "host"}, [&](comm::Communicator& ranks) {
+      program::PlannedOnRanks on_ranks = program::plan_on_ranks(library_, &ranks, {}, [&] {
+        spec::RunSpec spec = planned.spec;
+        spec.shard.zero = zero;
+        spec.batch = 4;
+        return program::StepChoice{.spec = spec, .input = planned.input(spec::StepShape(4))};
+      });
+      if (ranks.rank() == 0) real = on_ranks.step->total_bytes();
+    });
+    EXPECT_NEAR(static_cast<double>(predicted.total()) / static_cast<double>(real), 1, 0.02) << "zero " << zero;
+  }
+}
+
+TEST_F(PlannedRunTest, SharedStatesAreAPartOfTheWhole) {
+  const PlannedModel planned = model("transformer_lm", 16);
+  const auto states = [&](int64_t zero) {
+    Strategy strategy = strategy_of(planned.spec, 4, 4);
+    strategy.zero = zero;
+    return static_cast<double>(predict_on(library_, planned, strategy, here()).memory.states);
+  };
+  const double whole = states(0);
+  EXPECT_NEAR(states(1) / whole, (1 + 2.0 / 4) / 3, 0.03) << "adamw has twice the weights in states";
+  EXPECT_NEAR(states(3) / whole, 1.0 / 4, 0.03);
+}
+
+TEST_F(PlannedRunTest, ARunHasItsStepsItsRateAndItsLength) {
+  const PlannedModel planned = model("lenet5", 50);
+  const Prediction prediction = predict_on(library_, planned, strategy_of(planned.spec, 1, 1), here());
+  EXPECT_EQ(prediction.steps(), 40);
+  EXPECT_NEAR(prediction.samples_per_second().expected, 50 / prediction.step().expected, 1e-6);
+  EXPECT_NEAR(prediction.run_seconds().expected, 40 * prediction.step().expected, 1e-6);
+}
+
+TEST_F(PlannedRunTest, ADeviceFileGivesTimeEnergyAndCost) {
+  const machines::ClusterFile file = cluster();
+  const PlannedModel planned = model("resnet18", 64, "sgd");
+  Place place = here();
+  place.cluster = &file;
+  const Prediction one = predict_on(library_, planned, strategy_on(planned.spec, place, 4), place);
+  EXPECT_EQ(one.device, "made up");
+  ASSERT_TRUE(one.cost && one.energy);
+  EXPECT_NEAR(one.cost->amount.expected, one.run_seconds().expected / 3600 * 12, 1e-9) << "one host of four devices";
+  EXPECT_EQ(one.energy->peak_watts, 1000);
+  const double watts = one.energy->kilowatt_hours.expected * 3.6e6 / one.run_seconds().expected;
+  EXPECT_GT(watts, 200);
+  EXPECT_LE(watts, 1000);
+}
+
+TEST_F(PlannedRunTest, TwiceTheRanksTakeAboutHalfTheTimeWhereLinksAreFast) {
+  const machines::ClusterFile file = cluster();
+  const PlannedModel planned = model("resnet18", 256, "sgd");
+  Place place = here();
+  place.cluster = &file;
+  const auto seconds = [&](int64_t ranks) {
+    return predict_on(library_, planned, strategy_on(planned.spec, place, ranks), place).run_seconds().expected;
+  };
+  const double four = seconds(4), eight = seconds(8);
+  EXPECT_GT(eight, four / 2 * 0.99);
+  EXPECT_LT(eight, four * 0.75);
+}
+
+TEST_F(PlannedRunTest, ThrottlingMakesLongRunsSlower) {
+  machines::ClusterFile file = cluster();
+  EXPECT_NEAR(throttled_seconds(*file.device, 100), 100, 1e-9);
+  file.device->throttling = {{60, 0.5}};
+  EXPECT_NEAR(throttled_seconds(*file.device, 100), 60 + 80, 1e-9);
+  EXPECT_NEAR(throttled_seconds(*file.device, 30), 30, 1e-9);
+}
+
+TEST_F(PlannedRunTest, TooLittleMemoryIsAnErrorThatNamesTheLeast) {
+  machines::ClusterFile file = cluster();
+  const PlannedModel planned = model("resnet18", 64, "sgd");
+  file.device->memory_bytes = 150e6;
+  Place place = here();
+  place.cluster = &file;
+  const std::string message = test::error_of(
+      [&] { predict_on(library_, planned, strategy_on(planned.spec, place, 4), place); }, ErrorKind::usage);
+  for (const char* part : {"resnet18", "4 ranks on one host", "of memory per rank, and one has 150 MB"})
+    EXPECT_NE(message.find(part), std::string::npos) << part << " not in: " << message;
+  EXPECT_TRUE(message.find("it fits") != std::string::npos || message.find("the least is") != std::string::npos)
+      << message;
+}
+
+TEST_F(PlannedRunTest, RanksThatCannotShareTheBatchAreAnError) {
+  const PlannedModel planned = model("lenet5", 10);
+  const std::string message =
+      test::error_of([&] { predict_on(library_, planned, strategy_of(planned.spec, 4, 4), here()); }, ErrorKind::usage);
+  EXPECT_NE(message.find("4 ranks cannot share a batch of 10"), std::string::npos) << message;
+  const machines::ClusterFile file = cluster(1);
+  Place place = here();
+  place.cluster = &file;
+  EXPECT_NE(test::error_of([&] { strategy_on(planned.spec, place, 8); }).find("has 4 devices"), std::string::npos);
+}
+
+TEST(ExchangeOnCluster, ALargeSumIsBoundByTheSlowestLink) {
+  machines::ClusterFile file;
+  file.hosts = 8;
+  file.devices_per_host = 1;
+  file.in_host = {1e-6, 1e11, 1e-6};
+  file.between_hosts = {1e-5, 1e9, 1e-6};
+  file.summed_bytes_per_second = 1e11;
+  const ExchangeTimes exchange = exchange_on(file, {.ranks = 8, .ranks_per_host = 1});
+  const double bound = 2.0 * 7 / 8 * 1e8 / 1e9;
+  EXPECT_GE(exchange.of("all_reduce", 100'000'000), bound);
+  EXPECT_LT(exchange.of("all_reduce", 100'000'000), 1.1 * bound);
+  const passes::Ranks ranks = ranks_of(exchange);
+  EXPECT_EQ(ranks.count, 8);
+  EXPECT_NEAR(ranks.bytes_per_second, 1e9 / (2.0 * 7 / 8), 5e7);
+}
+
+}  // namespace
+}  // namespace weft::predict

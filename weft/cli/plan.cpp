@@ -1,0 +1,125 @@
+// weft plan: what a run will take, before it begins, here or on other machines.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "weft/base/error.h"
+#include "weft/base/say.h"
+#include "weft/cli/command.h"
+#include "weft/cli/options.h"
+#include "weft/cli/plan_search.h"
+#include "weft/cli/planned_model.h"
+#include "weft/run/earlier_runs.h"
+#include "weft/run/prediction_file.h"
+
+namespace weft::cli {
+
+namespace {
+
+constexpr double kLoadingSeconds = 0.3;  // for which making samples is measured
+
+void print(const predict::Prediction& prediction, bool json) {
+  if (json)
+    fmt::print("{}\n", predict::to_json(prediction, /*with_timeline=*/true).dump(2));
+  else
+    fmt::print("{}", predict::describe(prediction));
+}
+
+/// As training would begin it: its plans, its data.
+predict::Prediction predict_as_training(const Library& library, const spec::RunSpec& spec, const PlanOptions& options) {
+  program::PreparedRun run(
+      library, spec, {}, say, nullptr, program::RankRuntime(nullptr, 1),
+      program::agreed_profile(nullptr, library, spec.cost_profile, static_cast<int>(spec.threads)));
+  predict::Sources sources = run::sources_here(run, kLoadingSeconds, /*exact=*/!options.interpolate, say);
+  if (!options.op_times.empty() || sources.nodes.common_spread > kRatedSpread)
+    sources.nodes = times_of_machine(library, options, spec.threads);
+  return run::predict_here(run, sources, options.runs, "");
+}
+
+int plan_command(const Library& library, const PlanOptions& options) {
+  if (options.searches()) return search_plans(library, options);
+  spec::RunSpec spec = spec_of_plan(library, options.choice);
+  std::optional<machines::ClusterFile> cluster;
+  if (!options.cluster.empty()) cluster = machines::read_cluster(options.cluster);
+  const bool is_recipe = names_recipe(library, options.choice.model);
+  const bool is_here = !cluster && options.ranks <= 1 && options.choice.input.empty() && options.choice.classes == 0;
+  if (is_recipe && is_here && can_open_data(library, spec)) {
+    print(predict_as_training(library, spec, options), options.json);
+    return 0;
+  }
+  const predict::PlannedModel model = planned_model(library, options, spec, cluster.has_value());
+  const predict::Place place = place_of(library, options, cluster ? &*cluster : nullptr);
+  const predict::Strategy strategy =
+      predict::strategy_on(model.spec, place, options.ranks > 0 ? std::optional<int64_t>(options.ranks) : std::nullopt);
+  predict::Prediction prediction = predict::predict_on(library, model, strategy, place);
+  if (const std::optional<predict::Target> target = run::target_of(model.spec, library))
+    prediction.to_target = predict::estimate_time(
+        run::earlier_curves(library, options.runs, "", model.spec, target->metric), *target, prediction.run_seconds());
+  print(prediction, options.json);
+  return 0;
+}
+
+}  // namespace
+
+void add_plan(CLI::App& app, Action& action, const Library& library) {
+  auto options = std::make_shared<PlanOptions>();
+  CLI::App* command =
+      app.add_subcommand("plan", "Say what a run will take - time, memory, traffic, cost - without training");
+  command->footer(
+      "`weft rates --ops` measures the ops of this machine once; without it, times are rough. With --deadline or "
+      "--budget, chooses among the clusters of --clusters.");
+  command->add_option("MODEL", options->choice.model, "A recipe, or a model on random input")
+      ->type_name("RECIPE|MODEL|FILE")
+      ->required();
+  command
+      ->add_option("--cluster", options->cluster,
+                   "Plan for this cluster: a file, or one that comes with weft; default: this machine")
+      ->type_name("FILE");
+  command->add_option("--ranks", options->ranks, "Default: 1 here, all devices of a cluster")
+      ->check(CLI::Range(1, 65536));
+  command->add_option("--input", options->choice.input,
+                      "C,H,W of one image, or T tokens; default: of the recipe's data, or the model's own");
+  command->add_option("--classes", options->choice.classes, "Or the vocabulary")->check(CLI::Range(1, 100000000));
+  command->add_option("--samples", options->samples, "To train on, where the data are not here")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 50));
+  command->add_option("--batch", options->choice.batch, "Samples per step of all ranks; default 16, or the recipe's")
+      ->check(CLI::Range(1, 1 << 24));
+  command->add_option("--precision", options->choice.precision, "f32 (default), bf16, f16, or auto");
+  command->add_option("--memory-limit", options->choice.memory_limit,
+                      "Such as 1.5GB of each rank: activations are computed twice to keep to it; default: none");
+  command->add_option("--threads", options->choice.threads, "Of a rank here; default: all cores");
+  command->add_option("--set", options->choice.set, "Any key of a recipe; repeatable")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  command->add_option("--runs", options->runs, "Where earlier runs are, whose curves tell when stop.target is reached")
+      ->type_name("DIR")
+      ->capture_default_str();
+  command
+      ->add_option("--op-times", options->op_times,
+                   "Times that `weft rates --ops` has kept; default: those of this machine's cache")
+      ->type_name("FILE");
+  command->add_flag("--interpolate", options->interpolate,
+                    "Leave out times of the very same shapes: to judge what is said of others");
+  command->add_option("--deadline", options->deadline, "Such as 6h: choose what ends by then");
+  command->add_option("--budget", options->budget, "Choose what costs no more, in the currency of the cluster files")
+      ->check(CLI::Range(0.0, 1e12));
+  command
+      ->add_option("--clusters", options->clusters,
+                   "Directory of cluster files to choose from; default: those that come with weft")
+      ->type_name("DIR");
+  command->add_option("--svg", options->svg, "Draw time against cost of all choices into this file")->type_name("FILE");
+  command->add_flag("--spot", options->spot,
+                    "Interruptible machines, at their price and with their interruptions, too");
+  command->add_flag("--averaging", options->averaging,
+                    "With --deadline or --budget: also ranks that exchange the mean of their states every 8 steps, "
+                    "which may cost accuracy");
+  command->add_flag("--json", options->json, "Print JSON, with the timeline of a step");
+  command->callback(
+      [options, &action, &library] { action = [options, &library] { return plan_command(library, *options); }; });
+}
+
+}  // namespace weft::cli

@@ -1,0 +1,74 @@
+#include "weft/cli/plan_search.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "weft/base/error.h"
+#include "weft/base/files.h"
+#include "weft/base/format.h"
+#include "weft/base/say.h"
+#include "weft/machines/shipped.h"
+#include "weft/planner/offers.h"
+
+namespace weft::cli {
+
+namespace {
+
+std::vector<machines::ClusterFile> clusters_of(const PlanOptions& options) {
+  if (!options.cluster.empty()) return {machines::read_cluster(options.cluster)};
+  if (!options.clusters.empty()) return machines::read_clusters(options.clusters);
+  std::vector<machines::ClusterFile> clusters;
+  for (const machines::ShippedFile& file : machines::shipped_clusters())
+    clusters.push_back(machines::read_cluster(file.name));
+  return clusters;
+}
+
+planner::Goal goal_of(const PlanOptions& options) {
+  planner::Goal goal;
+  if (!options.deadline.empty()) {
+    goal.deadline_seconds = parse_duration(options.deadline);
+    if (!goal.deadline_seconds)
+      fail(ErrorKind::usage, "--deadline '{}' is no duration; write 90m, 6h, 1h 30m or 3600 (seconds)",
+           options.deadline);
+  }
+  if (options.budget > 0) goal.budget = options.budget;
+  return goal;
+}
+
+}  // namespace
+
+int search_plans(const Library& library, const PlanOptions& options) {
+  const planner::Goal goal = goal_of(options);
+  const spec::RunSpec spec = spec_of_plan(library, options.choice);
+  const std::vector<machines::ClusterFile> clusters = clusters_of(options);
+  const predict::PlannedModel model = planned_model(library, options, spec, /*elsewhere=*/true);
+  if (model.samples == 0)
+    fail(ErrorKind::usage, "how long the run is follows from its data, which are not here; give --samples N");
+  std::vector<planner::Candidate> candidates =
+      planner::candidates_of(clusters, model.spec, {.spot = options.spot, .averages = options.averaging});
+  if (options.ranks > 0)
+    std::erase_if(candidates, [&](const planner::Candidate& one) { return one.strategy.ranks != options.ranks; });
+  if (candidates.empty())
+    fail(ErrorKind::usage, "no cluster has ranks that can share a batch of {} alike; choose another --batch",
+         model.spec.batch);
+  const planner::Found found = planner::search(
+      std::move(candidates), goal, planner::evaluator_of(library, model, place_of(library, options, nullptr)),
+      [](size_t done, size_t all) {
+        if (done % 10 == 0 && done < all) say(fmt::format("{} of {} plans", done, all));
+      });
+  if (found.offers.empty())
+    fail(ErrorKind::usage, "no plan is possible: {}", found.refused.empty() ? "" : found.refused.front().why);
+  if (!options.svg.empty()) {
+    write_atomically(options.svg,
+                     planner::draw_svg(found, fmt::format("{}: time against cost", model.spec.model.name)));
+    say(fmt::format("wrote '{}'", options.svg));
+  }
+  if (options.json)
+    fmt::print("{}\n", planner::to_json(found, goal).dump(2));
+  else
+    fmt::print("{}", planner::describe(found, goal));
+  return found.best || (!goal.deadline_seconds && !goal.budget) ? 0 : 1;
+}
+
+}  // namespace weft::cli

@@ -1,0 +1,42 @@
+// What `weft plan` is asked, and what it knows of the model, the data and the machine.
+#pragma once
+
+#include <string>
+
+#include "weft/cli/options.h"
+#include "weft/predict/planned_run.h"
+
+namespace weft::cli {
+
+struct PlanOptions {
+  ModelChoice choice;
+  std::string cluster, clusters, op_times, deadline, svg;
+  std::string runs = "runs";
+  int64_t ranks = 0, samples = 0;
+  double budget = 0;  // 0: none
+  bool interpolate = false, spot = false, averaging = false, json = false;
+
+  bool searches() const { return !deadline.empty() || budget > 0 || !clusters.empty() || !svg.empty() || spot; }
+};
+
+/// The recipe, resolved, on the threads that it names where the options name none.
+spec::RunSpec spec_of_plan(const Library& library, ModelChoice choice);
+
+/// Whether the recipe's data are at hand; a line says so where they are not.
+bool can_open_data(const Library& library, const spec::RunSpec& spec);
+
+/// The model with its data, as far as these are at hand: else what the options and the model's default say, and a line
+/// says so.
+predict::PlannedModel planned_model(const Library& library, const PlanOptions& options, const spec::RunSpec& spec,
+                                    bool elsewhere);
+
+/// Beyond what times of ops that were measured are off by.
+inline constexpr double kRatedSpread = 0.3;
+/// Of this machine: its file, or that of the options; without measured ops, from rates that are measured now.
+/// Error(data) naming a file that is of another machine or version.
+predict::NodeTimes times_of_machine(const Library& library, const PlanOptions& options, int64_t threads);
+
+/// Null: ranks on this machine.
+predict::Place place_of(const Library& library, const PlanOptions& options, const machines::ClusterFile* cluster);
+
+}  // namespace weft::cli

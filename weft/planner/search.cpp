@@ -1,0 +1,126 @@
+#include "weft/planner/search.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "weft/base/error.h"
+
+namespace weft::planner {
+
+namespace {
+
+/// Not worse in either, and better in one.
+bool beats(const Offer& one, const Offer& other) {
+  const bool not_worse = one.seconds.expected <= other.seconds.expected && one.cost.expected <= other.cost.expected;
+  return not_worse && (one.seconds.expected < other.seconds.expected || one.cost.expected < other.cost.expected);
+}
+
+/// Whatever the plan of something that takes at least so long and costs at least so much would be.
+bool beats_least(const Offer& one, double seconds, double cost) {
+  return one.seconds.high <= seconds && one.cost.high <= cost;
+}
+
+std::vector<size_t> front_of(const std::vector<Offer>& offers) {
+  std::vector<size_t> front;
+  for (size_t at = 0; at < offers.size(); ++at)
+    if (std::none_of(offers.begin(), offers.end(), [&](const Offer& other) { return beats(other, offers[at]); }))
+      front.push_back(at);
+  return front;
+}
+
+}  // namespace
+
+double Candidate::price_per_hour() const {
+  const machines::Price& price = cluster->price;
+  return static_cast<double>(strategy.hosts()) * (spot ? price.spot_per_host_hour : price.per_host_hour);
+}
+
+bool meets(const Offer& offer, const Goal& goal) { return distance_to(offer, goal) <= 1; }
+
+double distance_to(const Offer& offer, const Goal& goal) {
+  double distance = 0;
+  if (goal.deadline_seconds) distance = std::max(distance, offer.seconds.high / *goal.deadline_seconds);
+  if (goal.budget) {
+    // What has no price cannot be said to keep to one.
+    const bool is_rated = offer.candidate.price_per_hour() > 0;
+    distance = std::max(distance, is_rated ? offer.cost.high / *goal.budget : std::numeric_limits<double>::infinity());
+  }
+  return distance;
+}
+
+Found search(std::vector<Candidate> candidates, const Goal& goal, const Evaluator& evaluator,
+             const std::function<void(size_t done, size_t all)>& progress) {
+  Found found;
+  std::vector<std::pair<double, size_t>> order;
+  for (size_t at = 0; at < candidates.size(); ++at)
+    order.emplace_back(evaluator.least_seconds ? evaluator.least_seconds(candidates[at]) : 0.0, at);
+  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  size_t done = 0;
+  for (const auto& [least, at] : order) {
+    const Candidate& candidate = candidates[at];
+    const double least_cost = least / 3600 * candidate.price_per_hour();
+    const auto beaten = [&](const Offer& offer) { return beats_least(offer, least, least_cost); };
+    const bool is_beaten = least > 0 && std::any_of(found.offers.begin(), found.offers.end(), beaten);
+    if (is_beaten || (evaluator.is_worth_it && !evaluator.is_worth_it(candidate))) {
+      ++found.left_out;
+    } else {
+      try {
+        found.offers.push_back(evaluator.offer(candidate));
+      } catch (const Error& error) {
+        if (error.kind() != ErrorKind::usage) throw;
+        found.refused.push_back({candidate, error.what()});
+      }
+    }
+    if (progress) progress(++done, candidates.size());
+  }
+  std::stable_sort(found.offers.begin(), found.offers.end(),
+                   [](const Offer& a, const Offer& b) { return a.seconds.expected < b.seconds.expected; });
+  found.front = front_of(found.offers);
+  for (size_t at = 0; at < found.offers.size(); ++at) {
+    const Offer& offer = found.offers[at];
+    if (meets(offer, goal) && (!found.best || offer.cost.expected < found.offers[*found.best].cost.expected))
+      found.best = at;
+    if (!found.nearest || distance_to(offer, goal) < distance_to(found.offers[*found.nearest], goal))
+      found.nearest = at;
+  }
+  if (found.best) found.nearest.reset();
+  return found;
+}
+
+std::vector<Candidate> candidates_of(const std::vector<machines::ClusterFile>& clusters, const spec::RunSpec& spec,
+                                     const StrategyChoices& choices) {
+  std::vector<Candidate> candidates;
+  for (const machines::ClusterFile& cluster : clusters) {
+    std::vector<int64_t> rank_counts;
+    for (int64_t devices = 1; devices < cluster.devices_per_host; devices *= 2) rank_counts.push_back(devices);
+    for (int64_t hosts = 1; hosts < cluster.hosts; hosts *= 2) rank_counts.push_back(hosts * cluster.devices_per_host);
+    rank_counts.push_back(cluster.ranks());
+    for (const int64_t ranks : rank_counts) {
+      if (spec.batch % ranks != 0 || spec.batch < ranks) continue;
+      for (const bool spot : {false, true}) {
+        if (spot && (!choices.spot || cluster.price.spot_per_host_hour <= 0)) continue;
+        predict::Strategy strategy = predict::strategy_of(spec, ranks, cluster.devices_per_host);
+        strategy.threads = cluster.device || cluster.cores_per_host == 0
+                               ? 1
+                               : std::max<int64_t>(1, cluster.cores_per_host / cluster.devices_per_host);
+        const auto add = [&](int64_t zero, const std::string& compression, int64_t period) {
+          strategy.zero = zero;
+          strategy.compression = compression;
+          strategy.averaging_period = period;
+          candidates.push_back({&cluster, spot, strategy});
+        };
+        add(ranks > 1 ? spec.shard.zero : 0, spec.compression.method, spec.averaging.period);
+        if (ranks == 1) continue;
+        const bool is_plain = spec.shard.zero == 0 && spec.compression.method == "none" && spec.averaging.period == 0;
+        if (!is_plain) continue;  // the recipe has decided
+        add(1, "none", 0);
+        add(3, "none", 0);
+        add(0, "bf16", 0);
+        if (choices.averages) add(0, "none", 8);
+      }
+    }
+  }
+  return candidates;
+}
+
+}  // namespace weft::planner

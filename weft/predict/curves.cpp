@@ -1,0 +1,70 @@
+#include "weft/predict/curves.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace weft::predict {
+
+namespace {
+
+constexpr double kLeastSpread = 0.02;    // an evaluation comes once in an epoch
+constexpr double kSpreadOfUnlike = 0.5;  // of recipes that have nothing in common but data and model
+
+/// The 0.9 quantile of Student's distribution, by degrees of freedom; beyond the table that of the normal one.
+double student80(size_t degrees) {
+  constexpr std::array quantiles = {3.078, 1.886, 1.638, 1.533, 1.476, 1.440, 1.415, 1.397, 1.383, 1.372};
+  return degrees == 0 || degrees > quantiles.size() ? kNormal80 : quantiles[degrees - 1];
+}
+
+}  // namespace
+
+std::optional<double> share_reached(const Curve& curve, double target, bool higher_is_better) {
+  const double sign = higher_is_better ? 1 : -1;
+  for (size_t at = 0; at < curve.values.size(); ++at) {
+    const double now = sign * curve.values[at], wanted = sign * target;
+    if (!(now >= wanted)) continue;
+    if (at == 0 || !std::isfinite(curve.values[at - 1])) return curve.shares[at];
+    const double before = sign * curve.values[at - 1];
+    if (now <= before) return curve.shares[at];
+    return curve.shares[at - 1] + (wanted - before) / (now - before) * (curve.shares[at] - curve.shares[at - 1]);
+  }
+  return std::nullopt;
+}
+
+std::optional<TimeToTarget> estimate_time(const std::vector<Curve>& curves, const Target& target,
+                                          const Interval& run_seconds) {
+  if (curves.empty()) return std::nullopt;
+  TimeToTarget found{.metric = target.metric,
+                     .target = target.value,
+                     .share = {},
+                     .seconds = {},
+                     .runs = static_cast<int64_t>(curves.size())};
+  double weights = 0, sum = 0, unlike = 0;
+  std::vector<std::pair<double, double>> logs;  // with its weight
+  for (const Curve& curve : curves) {
+    const std::optional<double> share = share_reached(curve, target.value, target.higher_is_better);
+    if (!share) continue;
+    ++found.reached;
+    logs.emplace_back(std::log(std::max(*share, 1e-6)), curve.likeness);
+    weights += curve.likeness;
+    sum += curve.likeness * logs.back().first;
+    unlike += curve.likeness * (1 - curve.likeness);
+  }
+  if (logs.empty()) return found;
+  const double mean = sum / weights, count = static_cast<double>(logs.size());
+  double spread = kUsualSpread, quantile = kNormal80;
+  if (logs.size() >= 3) {
+    double squares = 0;
+    for (const auto& [value, weight] : logs) squares += weight * (value - mean) * (value - mean);
+    spread = std::sqrt(squares / weights * count / (count - 1));
+    quantile = student80(logs.size() - 1);
+  }
+  spread = std::hypot(std::max(spread, kLeastSpread) * std::sqrt(1 + 1 / count), kSpreadOfUnlike * unlike / weights);
+  found.share = interval_of(std::exp(mean), spread * quantile / kNormal80);
+  found.share.high = std::max(found.share.expected, found.share.high);
+  found.seconds = product(found.share, run_seconds);
+  return found;
+}
+
+}  // namespace weft::predict

@@ -1,0 +1,37 @@
+// When a run will reach a value of a metric, from when earlier runs did.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "weft/predict/prediction.h"
+
+namespace weft::predict {
+
+/// A metric of an earlier run: after which share of its steps it had which value.
+struct Curve {
+  std::vector<double> shares, values;
+  /// How much of it says something of the new run: 1 of the same recipe with another seed; less of a recipe that is
+  /// only alike.
+  double likeness = 1;
+};
+
+/// Steps until a value is first reached or passed, as a share of all, in between of two evaluations; nullopt: never.
+std::optional<double> share_reached(const Curve& curve, double target, bool higher_is_better);
+
+struct Target {
+  std::string metric;
+  double value = 0;
+  bool higher_is_better = true;
+};
+
+/// Of a run that takes so long. nullopt where there is no earlier run. The logarithms of the shares are taken to be
+/// normally distributed: mean and deviation are those of the earlier runs, with Student's quantile; of fewer than
+/// three, the deviation is taken to be kUsualSpread.
+std::optional<TimeToTarget> estimate_time(const std::vector<Curve>& curves, const Target& target,
+                                          const Interval& run_seconds);
+
+inline constexpr double kUsualSpread = 0.15;
+
+}  // namespace weft::predict

@@ -1,0 +1,180 @@
+#include "weft/predict/measure_ops.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+
+#include "weft/base/clock.h"
+#include "weft/base/error.h"
+#include "weft/base/format.h"
+#include "weft/base/memory.h"
+#include "weft/graph/collective.h"
+#include "weft/graph/signature_key.h"
+#include "weft/predict/run_prediction.h"
+
+namespace weft::predict {
+
+namespace {
+
+constexpr double kSettled = 0.05;     // of the quartiles' distance over the median, of whole steps
+constexpr double kMostHeldUp = 1.5;   // what is more comes of other programs
+constexpr double kMemoryShare = 0.8;  // of what is available
+
+/// Half the distance of the quartiles over the median.
+double spread_of(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const size_t count = values.size();
+  const double median = values[count / 2];
+  return median > 0 ? (values[3 * count / 4] - values[count / 4]) / (2 * median) : 0;
+}
+
+double median_of(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[(values.size() - 1) / 2];
+}
+
+/// Of all nodes, of one run.
+double sum_of(const Profile& profile) {
+  return std::accumulate(profile.seconds.begin(), profile.seconds.end(), 0.0) /
+         static_cast<double>(std::max<int64_t>(1, profile.runs));
+}
+
+std::string name_of_step(const program::StepChoice& choice) {
+  return fmt::format("{}, batch {}, {}", choice.spec.model.name, choice.spec.batch, choice.spec.precision);
+}
+
+/// One model's step, measured.
+class StepMeasurement {
+ public:
+  StepMeasurement(program::PlannedStep& planned, OpTimes& times, MeasuredStep& report)
+      : planned_(planned), times_(times), report_(report) {}
+
+  void run(const MeasureOptions& options, double seconds) {
+    program::RunningStep step(planned_);
+    step.run();  // touches all memory for the first time
+    const double begin = steady_seconds();
+    std::vector<double> whole;
+    std::vector<Profile> batches, updates;
+    const auto is_enough = [&] {
+      const auto runs = static_cast<int64_t>(batches.size());
+      if (runs < options.fewest_runs) return false;
+      return runs >= options.most_runs || steady_seconds() - begin > seconds ||
+             (runs >= 2 * options.fewest_runs && spread_of(whole) < kSettled / 2);
+    };
+    while (!is_enough()) {
+      const double at = steady_seconds();
+      step.run();
+      whole.push_back(steady_seconds() - at);
+      step.run(&batches.emplace_back(), &updates.emplace_back());
+    }
+    step.finish();
+    report_.step_seconds = median_of(whole);
+    report_.runs = static_cast<int64_t>(whole.size());
+    take(planned_.compiled(), batches);
+    if (planned_.compiled_update() != nullptr) take(*planned_.compiled_update(), updates);
+    std::vector<double> sums;
+    for (size_t run = 0; run < batches.size(); ++run)
+      sums.push_back(sum_of(batches[run]) + (planned_.compiled_update() != nullptr ? sum_of(updates[run]) : 0.0));
+    keep(median_of(sums));
+  }
+
+ private:
+  void take(const CompiledStep& compiled, const std::vector<Profile>& profiles) {
+    for (size_t index = 0; index < compiled.plan.steps.size(); ++index) {
+      const PlannedNode& planned = compiled.plan.steps[index];
+      const Node& node = compiled.graph.node(planned.node);
+      std::vector<double> seconds;
+      for (const Profile& profile : profiles)
+        seconds.push_back(profile.seconds[index] / static_cast<double>(std::max<int64_t>(1, profile.runs)));
+      const double median = median_of(seconds);
+      if (node.op->is_view || is_collective(node) || median <= 0) continue;
+      const NodeSignature signature = signature_of(compiled.graph, planned.node);
+      OpTime& time = found_[{signature_key(signature), planned.kernel}];
+      time.work = work_of(signature, planned.kernel);
+      time.of = report_.name;
+      // Nodes that are alike in all but their place count alike.
+      time.seconds += median;
+      time.spread += spread_of(seconds);
+      ++counts_[{signature_key(signature), planned.kernel}];
+      sum_ += median;
+      ++report_.nodes;
+    }
+  }
+
+  /// `typical`: the median of the sums over all nodes. It is more than the sum of the nodes' medians, since in each run
+  /// some node is held up.
+  void keep(double typical) {
+    const double held_up = sum_ > 0 ? std::clamp(typical / sum_, 1.0, kMostHeldUp) : 1;
+    for (auto& [key, time] : found_) {
+      const auto count = static_cast<double>(counts_.at(key));
+      time.seconds *= held_up / count;
+      time.spread /= count;
+      times_.add(key.first, std::move(time));
+    }
+    if (planned_.choice().batches > 1) return;  // of a step of several, the rest is not that of one
+    StepOverhead& overhead = times_.overhead;
+    const double own =
+        std::max(0.0, report_.step_seconds - typical) / static_cast<double>(std::max<int64_t>(1, report_.nodes));
+    // Other programs only ever make it more.
+    overhead.seconds_per_node = overhead.steps == 0 ? own : std::min(overhead.seconds_per_node, own);
+    ++overhead.steps;
+  }
+
+  program::PlannedStep& planned_;
+  OpTimes& times_;
+  MeasuredStep& report_;
+  std::map<std::pair<std::string, std::string>, OpTime> found_;
+  std::map<std::pair<std::string, std::string>, int64_t> counts_;
+  double sum_ = 0;  // of all nodes
+};
+
+}  // namespace
+
+MeasuredOps measure_ops(const Library& library, const std::vector<program::StepChoice>& choices,
+                        const MeasureOptions& options) {
+  MeasuredOps measured;
+  if (choices.empty()) return measured;
+  const auto threads = static_cast<int>(choices.front().spec.threads);
+  measured.times.set_rates(library.device.make({.threads = threads, .kernels = library.kernels})->measure_rates());
+  const double begin = steady_seconds();
+  // The smallest input first.
+  std::vector<std::pair<double, size_t>> order;
+  for (size_t at = 0; at < choices.size(); ++at) {
+    const program::StepChoice& choice = choices[at];
+    order.emplace_back(
+        static_cast<double>(choice.input.batch) * static_cast<double>(Shape(choice.input.shape).elements()), at);
+  }
+  std::sort(order.begin(), order.end());
+  for (size_t at = 0; at < order.size(); ++at) {
+    const program::StepChoice& choice = choices[order[at].second];
+    MeasuredStep& report = measured.steps.emplace_back();
+    report.name = name_of_step(choice);
+    const double left = options.most_seconds - (steady_seconds() - begin);
+    try {
+      if (left <= 0) fail(ErrorKind::usage, "the time is up; give more --seconds");
+      const program::PlannedOnRanks planned = program::plan_on_ranks(library, nullptr, {}, [&] { return choice; });
+      const int64_t bytes = planned.step->total_bytes();
+      if (static_cast<double>(bytes) > kMemoryShare * static_cast<double>(available_memory_bytes()))
+        fail(ErrorKind::usage, "it needs {} of memory", human_bytes(static_cast<double>(bytes)));
+      // By what was measured so far; a step runs twice for each measurement, and once before.
+      const OpTimes known = measured.times;
+      const double step =
+          predict_step(graphs_of(*planned.step), measured_times(std::make_shared<OpTimes>(known)), {}).whole();
+      const double least = step * static_cast<double>(1 + 2 * options.fewest_runs);
+      if (least > options.most_seconds - (steady_seconds() - begin))
+        fail(ErrorKind::usage, "it needs about {}; give more --seconds", human_duration(least));
+      planned.step->require_memory({});
+      StepMeasurement(*planned.step, measured.times, report)
+          .run(options, left / static_cast<double>(order.size() - at));
+    } catch (const Error& error) {
+      report.left_out = error.what();
+    }
+    if (options.progress) options.progress(at + 1, order.size(), report);
+  }
+  return measured;
+}
+
+}  // namespace weft::predict

@@ -1,0 +1,55 @@
+#include "weft/predict/node_times.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "weft/base/format.h"
+#include "weft/graph/collective.h"
+#include "weft/passes/ranks/overlap_all_reduces.h"
+#include "weft/passes/ranks/overlap_collectives.h"
+
+namespace weft::predict {
+
+NodeTimes measured_times(std::shared_ptr<const OpTimes> times, bool exact) {
+  NodeTimes found;
+  found.seconds_per_node = times->overhead.seconds_per_node;
+  found.describe = times->empty() ? "the rates of this machine; no op was measured, `weft rates --ops` does it"
+                                  : fmt::format("{} ops measured on this machine{}", times->size(),
+                                                exact ? "" : ", of other shapes alone");
+  if (times->empty()) found.common_spread = 0.4;
+  found.of = [times, exact](const NodeSignature& node, const std::string& kernel) {
+    return times->estimate(node, kernel, exact);
+  };
+  return found;
+}
+
+NodeTimes modelled_times(std::shared_ptr<const CostModel> costs, int threads, double spread) {
+  return {.of =
+              [costs, threads](const NodeSignature& node, const std::string&) {
+                const NodeCost cost = costs->cost_of(node, threads);
+                return OpEstimate{cost.seconds, 0.3, cost.source};
+              },
+          .seconds_per_node = 0,
+          .common_spread = spread,
+          .describe = costs->describe()};
+}
+
+ExchangeTimes exchange_by(const passes::Ranks& ranks, int ranks_per_host) {
+  const auto seconds = [ranks](std::string_view op, int64_t bytes) {
+    if (op == kAllReduce) return passes::predicted_seconds(ranks, bytes);
+    // Of what is gathered a rank receives all but its own part.
+    if (op == kSend || op == kReceive)
+      return passes::predicted_gather_seconds(ranks, bytes * ranks.count / std::max(1, ranks.count - 1));
+    return passes::predicted_gather_seconds(ranks, op == kAllGather ? bytes * ranks.count : bytes);
+  };
+  return {.ranks = ranks.count,
+          .ranks_per_host = std::max(1, ranks_per_host),
+          .of = seconds,
+          .hides = ranks.count > ranks_per_host,
+          .spread = 0.2,
+          .describe = fmt::format("{} per exchange and {}/s", human_duration(ranks.latency_seconds),
+                                  human_bytes(ranks.bytes_per_second))};
+}
+
+}  // namespace weft::predict

@@ -1,0 +1,41 @@
+// Where the predicted times of nodes and of exchanges are from: what was measured on this machine, or what files say of
+// one that is not here.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "weft/device/op_times.h"
+#include "weft/passes/support/pass_context.h"
+
+namespace weft::predict {
+
+struct NodeTimes {
+  std::function<OpEstimate(const NodeSignature& node, const std::string& kernel)> of;
+  double seconds_per_node = 0;  // of a step beside its nodes' kernels
+  double common_spread = 0.05;  // of what errs alike in all nodes: the machine's pace on another day
+  std::string describe;         // "412 ops measured on this machine"
+};
+
+/// By measured times; what was not measured is interpolated. `exact`: see OpTimes::estimate().
+NodeTimes measured_times(std::shared_ptr<const OpTimes> times, bool exact = true);
+/// By a cost model, of which a step may be off by so much (a standard deviation of the logarithm).
+NodeTimes modelled_times(std::shared_ptr<const CostModel> costs, int threads, double spread);
+
+/// How exchanges between ranks are done, and what they take.
+struct ExchangeTimes {
+  int ranks = 1, ranks_per_host = 1;
+  /// Seconds of a collective of this op ("all_reduce"), of so many bytes of the operands of one rank.
+  std::function<double(std::string_view op, int64_t bytes)> of;
+  /// Whether the rank computes while they are under way; in memory that ranks share, their own threads do the work.
+  bool hides = true;
+  double spread = 0.2;
+  std::string describe;
+};
+
+/// By the two numbers that passes plan with.
+ExchangeTimes exchange_by(const passes::Ranks& ranks, int ranks_per_host);
+
+}  // namespace weft::predict

@@ -1,0 +1,45 @@
+// Predicts runs that need not be possible here: on other machines, on any number of ranks, by any strategy. Plans are
+// made for each, and nothing is allocated or run.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "weft/library/library.h"
+#include "weft/machines/cluster_file.h"
+#include "weft/models/model.h"
+#include "weft/predict/prediction.h"
+#include "weft/predict/run_prediction.h"
+#include "weft/spec/run_spec.h"
+#include "weft/spec/step_shape.h"
+
+namespace weft::predict {
+
+/// What is to be trained, wherever.
+struct PlannedModel {
+  spec::RunSpec spec = {};  // resolved; its batch is that of all ranks
+  std::function<models::ModelInput(const spec::StepShape& shape)> input = {};  // what a rank reads at a time
+  int64_t samples = 0;                                                         // to train on; 0: not known
+  double evaluated_samples = 0;                                                // in all evaluations together
+  double sample_seconds = 0;  // of one core here, to make one; 0: not known
+  std::string item = "samples";
+  int64_t items_per_sample = 1;
+};
+
+/// Where.
+struct Place {
+  const machines::ClusterFile* cluster = nullptr;  // null: ranks on this host, which share its cores
+  /// Times of nodes on this machine with so many threads; for a cluster of devices like the one here, and for none.
+  std::function<NodeTimes(int64_t threads)> times_here = {};
+};
+
+/// Ranks that the place has in all, and on each host: all of the cluster's devices, or as asked for.
+Strategy strategy_on(const spec::RunSpec& spec, const Place& place, std::optional<int64_t> ranks);
+
+/// Error(usage) where ranks cannot share the batch, where the place has fewer ranks, and where a rank has too little
+/// memory, with the least that would do.
+Prediction predict_on(const Library& library, const PlannedModel& model, const Strategy& strategy, const Place& place);
+
+}  // namespace weft::predict

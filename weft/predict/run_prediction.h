@@ -1,0 +1,37 @@
+// Predicts whole runs, from what is planned of them: every stage's step, evaluations, memory.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "weft/library/library.h"
+#include "weft/predict/node_times.h"
+#include "weft/predict/prediction.h"
+#include "weft/program/planned_step.h"
+#include "weft/program/prepared_run.h"
+
+namespace weft::predict {
+
+/// What predictions are made from.
+struct Sources {
+  NodeTimes nodes;
+  ExchangeTimes exchange;
+  std::string device;         // whose times these are
+  double sample_seconds = 0;  // of one core, to make a sample; 0: not known, or nothing worth counting
+  int64_t cores = 1;          // of each host
+};
+
+/// The times of ops that this machine's file holds, where there are any. `note` takes a line where it cannot be used.
+OpTimes known_times(const DeviceKind& kind, int64_t threads, const std::function<void(const std::string&)>& note);
+
+/// Of this machine. Without measured times: by `costs`, times what nodes usually take beyond, in a wide range.
+NodeTimes times_here(OpTimes times, const std::shared_ptr<const CostModel>& costs, int threads, bool exact = true);
+
+/// Of a run that is about to begin here, all of whose plans are made. On several ranks, of this one.
+Prediction predict_run(program::PreparedRun& run, const Sources& sources);
+
+/// Of the graphs that the step runs.
+StepGraphs graphs_of(program::PlannedStep& step);
+
+}  // namespace weft::predict

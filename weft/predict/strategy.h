@@ -1,0 +1,42 @@
+// How the ranks of a run divide its steps among themselves, and what each of them does to keep to its memory. Plain
+// data; all of it but the ranks are keys of a recipe, by which spec.toml keeps it for --resume.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "weft/spec/run_spec.h"
+
+namespace weft::predict {
+
+struct Strategy {
+  int64_t ranks = 1;           // along the axis data, as yet the only one
+  int64_t ranks_per_host = 1;  // the last host may have fewer
+  int64_t threads = 1;         // of each
+  int64_t batch = 1;           // samples of all ranks together that are computed at a time
+  int64_t accumulate = 1;      // such batches per step
+  std::string precision = "f32";
+  int64_t zero = 0;                  // shard.zero
+  bool late_multiply = true;         // where it is predicted to pay
+  std::string compression = "none";  // compression.method
+  int64_t averaging_period = 0;      // steps from one mean of the states to the next; 0: gradients are averaged
+  std::string memory_limit = {};     // what activations are computed again for; empty: the machine's memory
+  std::string offload = {};          // where those lie that it leaves no place for
+  friend bool operator==(const Strategy&, const Strategy&) = default;
+
+  int64_t hosts() const { return (ranks + ranks_per_host - 1) / ranks_per_host; }
+};
+
+/// Of a resolved recipe on so many ranks.
+Strategy strategy_of(const spec::RunSpec& spec, int64_t ranks, int64_t ranks_per_host);
+/// Sets the recipe's keys to it. Does not resolve the recipe.
+void apply(const Strategy& strategy, spec::RunSpec& spec);
+/// "4 ranks on 2 hosts, zero 1, bf16 gradients": without what is as usual.
+std::string describe(const Strategy& strategy);
+
+nlohmann::ordered_json to_json(const Strategy& strategy);
+/// Keys that are missing keep their defaults.
+Strategy strategy_from(const nlohmann::json& root);
+
+}  // namespace weft::predict

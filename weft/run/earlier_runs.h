@@ -1,0 +1,25 @@
+// What earlier runs on this machine say of a new one: their curves.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "weft/library/library.h"
+#include "weft/predict/curves.h"
+#include "weft/spec/run_spec.h"
+
+namespace weft::run {
+
+/// What the recipe wants to reach (stop.target); nullopt where it names nothing.
+std::optional<predict::Target> target_of(const spec::RunSpec& spec, const Entries& entries);
+
+/// Of the run directories in `folder`, but for `own`, whose model and data are those of the spec: the curves of a
+/// metric that evaluations measure. Those whose recipes differ in nothing but the seed and the machine are like the new
+/// one; others by how much of them is alike. Skips what cannot be read.
+std::vector<predict::Curve> earlier_curves(const Library& library, const std::filesystem::path& folder,
+                                           const std::filesystem::path& own, const spec::RunSpec& spec,
+                                           const std::string& metric);
+
+}  // namespace weft::run
