@@ -194,7 +194,9 @@ program::StepChoice choose_step(const Library& library, const BenchOptions& opti
   if (!found.note.empty() && note) note(found.note);
   input_source = found.source;
   const int64_t shards = step::shards_of_rank(spec, ranks);
-  spec.batch = found.input.batch = launch::batch_of_rank(spec.batch / shards, ranks, "--batch");
+  spec.batch = found.input.batch = spec.balance.grains > 0
+                                       ? step::samples_at_a_time(spec, spec.batch, ranks)
+                                       : launch::batch_of_rank(spec.batch / shards, ranks, "--batch");
   const program::Autotune autotune = program::parse_autotune(options.autotune);
   return {
       .spec = spec,

@@ -13,9 +13,13 @@
 // named accordingly. With several ranks, a rank that became slow, or fast again, gets a record:
 //   {"kind":"rank_pace","step":210,"rank":3,"host":"b","is_slow":true,"own_seconds":0.42,"others_seconds":0.23,
 //    "input_wait_seconds":0.01}
-// These are means per step: its own time without waits for others, the median of the others, and its waits for batches.
-// "step_seconds" is the time of the epoch's steps; "input_wait_seconds" is the part in which steps waited for their
-// batches. "step" counts the steps done; epochs count from 1. A value that was not measured, or is not finite, is null.
+// Where ranks have shares of grains, a change of the shares gets one, too; those of all ranks, which hold from the step
+// after `from_step` steps on:
+//   {"kind":"shares","step":210,"from_step":214,"grains":[11,5],"before":[8,8]}
+// The times of a rank_pace are means per step: its own time without waits for others, the median of the others, and its
+// waits for batches. "step_seconds" is the time of the epoch's steps; "input_wait_seconds" is the part in which steps
+// waited for their batches. "step" counts the steps done; epochs count from 1. A value that was not measured, or is not
+// finite, is null.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +29,7 @@
 
 #include "weft/library/metric.h"
 #include "weft/step/metrics.h"
+#include "weft/train/ranks/relief.h"
 #include "weft/train/ranks/slow_ranks.h"
 
 namespace weft::run {
@@ -54,6 +59,7 @@ class MetricsLog {
   void add(const step::ValidationMetrics& metrics);
   void add(const TestMetrics& metrics);
   void add(int64_t step, const train::RankPace& pace, const std::string& host);
+  void add(int64_t step, const train::ShareChange& change);
   /// Makes sure that all records added so far survive a power cut. Error(io).
   void sync() const;
   const std::filesystem::path& path() const { return path_; }

@@ -59,7 +59,8 @@ const std::vector<std::string>& changeable_keys() {
                                                 "loader.*",
                                                 "clip.*",
                                                 "mesh.*",
-                                                "shard.*"};
+                                                "shard.*",
+                                                "balance.by_speed"};
   return keys;
 }
 

@@ -51,7 +51,8 @@ struct TrainingStepOptions {
 /// Outputs: "loss" (mean over the labels of the batch that count) and, where there are classes, "correct": the rows
 /// whose largest logit is the label (scaled to all rows), or the sequences that are right as a whole. With several
 /// ranks, the batch is this rank's part; the outputs and the new state are those of all parts, and kStop, kOwnLoss and
-/// kOwnGradient (data_parallel.h) are added. With shard.zero the ranks share states (sharded_states.h).
+/// kOwnGradient (data_parallel.h) are added. With shard.zero the ranks share states (sharded_states.h). With
+/// balance.grains the batch is one grain of several (grains.h).
 TrainingStep build_training_step(const Library& library, const spec::RunSpec& spec, const models::ModelInput& input,
                                  const TrainingStepOptions& options = {});
 

@@ -1,4 +1,5 @@
-// [compression], [averaging], [mesh], [shard]: what several ranks exchange, and what each of them keeps.
+// [compression], [averaging], [mesh], [shard], [balance]: what several ranks exchange, what each of them keeps, and how
+// much each of them computes.
 #include "weft/spec/recipe_keys.h"
 
 namespace weft::spec {
@@ -44,6 +45,16 @@ std::vector<RecipeKey> rank_keys() {
                                          "states, 2 also sums of gradients, 3 also weights"})
                             .quiet()
                             .take())
+    keys.push_back(std::move(key));
+  for (RecipeKey& key :
+       KeySection<BalanceSpec>("balance", [](RunSpec& spec) -> BalanceSpec& { return spec.balance; })
+           .add("grains", &BalanceSpec::grains,
+                {.low = 0, .high = 65536, .help = "equal pieces of each batch that ranks take by their shares; 0: off"})
+           .quiet()
+           .add("by_speed", &BalanceSpec::by_speed,
+                {.help = "ranks that stay slow take fewer grains; false: all take as many"})
+           .quiet()
+           .take())
     keys.push_back(std::move(key));
   return keys;
 }
