@@ -1,5 +1,6 @@
 // Several processes under mpirun train as one.
 #include <cmath>
+#include <functional>
 #include <map>
 
 #include "tests/cli/run_files.h"
@@ -79,9 +80,10 @@ class Ranks : public RunTest {
     words.insert(words.end(), train.begin(), train.end());
     return words;
   }
-  /// Trains on two ranks, of which the second one is stopped for three quarters of the time, until it is named: a share
-  /// that stays what it is however busy the machine is.
-  void expect_named_where_it_is_slow(const std::vector<std::string>& more) {
+  /// Trains on two ranks, of which the second one is stopped for three quarters of the time, a share that stays what it
+  /// is however busy the machine is, until there is a record of that kind. Checks the first one.
+  using Check = std::function<void(const nlohmann::json& record, const Outcome& outcome)>;
+  void with_a_slow_rank(const std::vector<std::string>& more, const std::string& kind, const Check& check) {
     write_idx("train", 320, 16);
     write_idx("test", 72, 16);
     std::vector<std::string> train = lenet("r", "1000000");
@@ -95,27 +97,32 @@ class Ranks : public RunTest {
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     const std::map<int, pid_t> ranks = ranks_training();
     ASSERT_EQ(ranks.size(), 2u) << read_all(path(".stderr"));
-    bool is_named = false;
-    while (!is_named && !process.has_ended() && now() - begin < std::chrono::seconds(120)) {
+    const std::string wanted = "\"kind\":\"" + kind + "\"";
+    bool is_there = false;
+    while (!is_there && !process.has_ended() && now() - begin < std::chrono::seconds(120)) {
       for (int time = 0; time < 10; ++time) {
         kill(ranks.at(1), SIGSTOP);
         std::this_thread::sleep_for(std::chrono::milliseconds(60));
         kill(ranks.at(1), SIGCONT);
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
       }
-      is_named = metrics().find("rank_pace") != std::string::npos;
+      is_there = metrics().find(wanted) != std::string::npos;
     }
     kill(ranks.at(0), SIGTERM);
     const Outcome outcome = process.wait();
-    ASSERT_TRUE(is_named) << outcome.err;
+    ASSERT_TRUE(is_there) << outcome.err;
     const std::string text = metrics();
-    const size_t line = text.rfind('\n', text.find("rank_pace")) + 1;
-    const auto record = nlohmann::json::parse(text.substr(line, text.find('\n', line) - line));
-    EXPECT_EQ(record["rank"], 1) << record;
-    EXPECT_EQ(record["is_slow"], true) << record;
-    EXPECT_GT(record["own_seconds"].get<double>(), 1.3 * record["others_seconds"].get<double>()) << record;
-    EXPECT_EQ(count_of(outcome.err, "weft: rank 1 on host '"), 1) << outcome.err;
-    EXPECT_EQ(count_of(outcome.err, " times as long per step as the others ("), 1) << outcome.err;
+    const size_t line = text.rfind('\n', text.find(wanted)) + 1;
+    check(nlohmann::json::parse(text.substr(line, text.find('\n', line) - line)), outcome);
+  }
+  void expect_named_where_it_is_slow(const std::vector<std::string>& more) {
+    with_a_slow_rank(more, "rank_pace", [](const nlohmann::json& record, const Outcome& outcome) {
+      EXPECT_EQ(record["rank"], 1) << record;
+      EXPECT_EQ(record["is_slow"], true) << record;
+      EXPECT_GT(record["own_seconds"].get<double>(), 1.3 * record["others_seconds"].get<double>()) << record;
+      EXPECT_EQ(count_of(outcome.err, "weft: rank 1 on host '"), 1) << outcome.err;
+      EXPECT_EQ(count_of(outcome.err, " times as long per step as the others ("), 1) << outcome.err;
+    });
   }
   static int count_of(const std::string& text, const std::string& part) {
     int count = 0;
@@ -388,6 +395,17 @@ TEST_F(Ranks, OneThatKeepsTheOthersWaitingIsNamed) { expect_named_where_it_is_sl
 
 TEST_F(Ranks, OneThatKeepsTheOthersWaitingIsNamedWhereTheyAverageTheirWeights) {
   expect_named_where_it_is_slow({"--set", "averaging.period=4"});
+}
+
+TEST_F(Ranks, OneThatStaysSlowTakesFewerGrains) {
+  with_a_slow_rank({"--set", "balance.grains=16"}, "shares", [](const nlohmann::json& record, const Outcome& outcome) {
+    const std::vector<int64_t> grains = record["grains"];
+    ASSERT_EQ(grains.size(), 2u) << record;
+    EXPECT_EQ(grains[0] + grains[1], 16) << record;
+    EXPECT_LT(grains[1], 8) << record;
+    EXPECT_EQ(record["before"], (std::vector<int64_t>{8, 8})) << record;
+    EXPECT_EQ(count_of(outcome.err, " on, by their speed, rank 0 on host '"), 1) << outcome.err;
+  });
 }
 
 TEST_F(Ranks, ThePageOfExplainHasWhatTheyExchange) {

@@ -1,5 +1,6 @@
 // The shares of several loaders, one after the other, are the batches of one alone, bit for bit.
 #include <cstring>
+#include <numeric>
 
 #include "tests/data/idx_bytes.h"
 #include "weft/data/augment/erase.h"
@@ -144,6 +145,100 @@ TEST(LoaderShares, MoreOfThemThanSamplesLeaveSomeWithNone) {
   LoaderOptions options = options_for(8);
   options.shuffle = options.drop_last = false;
   expect_shares_make_whole(dataset, options, 5, 0, 0, 3);
+}
+
+/// Shares that change while batches are under way: whoever has them, the rows are those of whole batches, each once.
+void expect_changing_shares_make_whole(const LoaderOptions& options, const std::vector<std::vector<int64_t>>& changes) {
+  const MemoryDataset dataset = images(50);
+  Loader whole(dataset, options);
+  whole.start();
+  std::vector<std::unique_ptr<Loader>> parts;
+  const size_t count = changes.front().size();
+  for (size_t share = 0; share < count; ++share) {
+    LoaderOptions own = options;
+    own.share = static_cast<int>(share);
+    own.shares = static_cast<int>(count);
+    own.grains = 12;
+    own.workers = static_cast<int>(share) % 3;
+    own.prefetch = 2 + static_cast<int>(share);
+    parts.push_back(std::make_unique<Loader>(dataset, own));
+  }
+  const auto first_of = [](const std::vector<int64_t>& shares, size_t share) {
+    return std::accumulate(shares.begin(), shares.begin() + static_cast<std::ptrdiff_t>(share), int64_t{0});
+  };
+  for (size_t share = 0; share < count; ++share) {
+    parts[share]->set_share(first_of(changes[0], share), changes[0][share]);
+    parts[share]->start();
+  }
+  const int64_t later = parts.back()->batches_ahead();  // the most of all
+  std::vector<int64_t> expected = changes[0];
+  size_t next_change = 1;
+  int64_t holds_from = -1;
+  for (int64_t number = 0; number < 40; ++number) {
+    const Batch& wanted = whole.next();
+    if (number == holds_from) expected = changes[next_change++];
+    Rows all, together;
+    const int64_t sample_bytes = byte_size(DType::f32, 12);
+    const int64_t target_bytes = options.mix.on() ? byte_size(DType::f32, kClasses) : dataset.info().target_bytes();
+    all.add(wanted, sample_bytes, target_bytes);
+    for (size_t share = 0; share < count; ++share) {
+      const Batch& batch = parts[share]->next();
+      ASSERT_EQ(batch.count, expected[share] * options.batch / 12) << number;
+      together.add(batch, sample_bytes, target_bytes);
+    }
+    ASSERT_TRUE(together.samples == all.samples && together.targets == all.targets) << number;
+    if (number % 10 == 3 && next_change < changes.size()) {
+      for (size_t share = 0; share < count; ++share)
+        parts[share]->change_share(first_of(changes[next_change], share), changes[next_change][share], later);
+      holds_from = number + 1 + later;
+    }
+  }
+  EXPECT_EQ(next_change, changes.size());
+}
+
+TEST(LoaderShares, OfGrainsMayChangeWhileBatchesAreUnderWay) {
+  expect_changing_shares_make_whole(augmented(12), {{6, 6}, {9, 3}, {1, 11}, {6, 6}});
+  expect_changing_shares_make_whole(augmented(24), {{4, 4, 4}, {1, 1, 10}, {5, 6, 1}});
+}
+
+TEST(LoaderShares, OfGrainsWhoseNeighboursAreMixed) {
+  LoaderOptions options = augmented(12);
+  options.mix.mixup = 0.4;
+  options.mix.cutmix = 1;
+  expect_changing_shares_make_whole(options, {{6, 6}, {9, 3}, {1, 11}});
+}
+
+TEST(LoaderShares, ARunThatBeginsAnewHasTheSharesOrderedLast) {
+  const MemoryDataset dataset = images(50);
+  LoaderOptions options = options_for(12);
+  options.shares = 2;
+  options.grains = 12;
+  Loader loader(dataset, options);
+  loader.start();
+  EXPECT_EQ(loader.next().count, 6);
+  loader.change_share(0, 9, loader.batches_ahead());
+  loader.start();
+  EXPECT_EQ(loader.next().count, 9);
+}
+
+TEST(LoaderSharesErrors, BatchesUnderWayKeepTheirRows) {
+  const MemoryDataset dataset = images(50);
+  LoaderOptions options = options_for(12);
+  options.shares = 2;
+  options.grains = 12;
+  Loader loader(dataset, options);
+  loader.start();
+  loader.next();
+  expect_error([&] { loader.change_share(0, 9, loader.batches_ahead() - 1); }, ErrorKind::internal, {"under way"});
+  loader.change_share(0, 9, loader.batches_ahead());
+  expect_error([&] { loader.change_share(0, 8, 5); }, ErrorKind::internal, {"one change of the share at a time"});
+}
+
+TEST(LoaderSharesErrors, GrainsThatDoNotDivideTheBatch) {
+  const MemoryDataset dataset = images(50);
+  LoaderOptions options = options_for(12);
+  options.grains = 8;
+  expect_error([&] { Loader(dataset, options); }, ErrorKind::usage, {"batch 12", "8 equal grains", "choose 16"});
 }
 
 TEST(LoaderSharesErrors, ABatchThatCannotBeDividedNamesTheNearest) {

@@ -200,7 +200,8 @@ program::StepChoice choose_step(const Library& library, const BenchOptions& opti
   input_source = found.source;
   const int64_t shards = step::shards_of_rank(spec, ranks);
   spec.batch = found.input.batch =
-      launch::batch_of_rank(spec.batch / shards, step::data_ranks(spec, ranks), "--batch");
+      spec.balance.grains > 0 ? step::samples_at_a_time(spec, spec.batch, ranks)
+                              : launch::batch_of_rank(spec.batch / shards, step::data_ranks(spec, ranks), "--batch");
   const program::Autotune autotune = program::parse_autotune(options.autotune);
   return {
       .spec = spec,

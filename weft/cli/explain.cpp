@@ -21,6 +21,7 @@
 #include "weft/report/explain_text.h"
 #include "weft/report/pipeline_text.h"
 #include "weft/report/prediction_report.h"
+#include "weft/report/rank_shares.h"
 #include "weft/report/run_curves.h"
 #include "weft/step/rank_mesh.h"
 #include "weft/step/virtual_ranks.h"
@@ -73,11 +74,17 @@ program::StepChoice choose_step(const Library& library, const ExplainOptions& op
   if (options.batch > 0) stage = {.batch = options.batch, .accumulate = spec.accumulate};
   step::require_mesh(spec, ranks);
   step::place_of(spec, communicator);  // what cannot be is said first
-  if (const int64_t shards = step::shards_of_rank(spec, ranks); spec.virtual_ranks > 0) {
-    stage.batch /= shards;
-    stage.accumulate = shards;
+  const int64_t shards_of_rank = step::shards_of_rank(spec, ranks);
+  if (spec.virtual_ranks > 0) {
+    stage.batch /= shards_of_rank;
+    stage.accumulate = shards_of_rank;
   }
-  spec.batch = stage.batch = launch::batch_of_rank(stage.batch, step::data_ranks(spec, ranks), "batch");
+  if (spec.balance.grains > 0) {  // as if shares were equal
+    stage.accumulate = shards_of_rank;
+    spec.batch = stage.batch = step::samples_at_a_time(spec, stage.batch, ranks);
+  } else {
+    spec.batch = stage.batch = launch::batch_of_rank(stage.batch, step::data_ranks(spec, ranks), "batch");
+  }
   spec.accumulate = stage.accumulate;
   spec::choose_precision(spec, options.precision, *library.device.make({}), note);
   const auto tuning = [=, &library, chosen = options.autotune](int64_t threads) {
@@ -112,7 +119,9 @@ void explain_memory(program::PlannedStep& planned, const ExplainOptions& options
 std::string headline(const report::Explained& explained, const ExplainOptions& options, const spec::RunSpec& spec,
                      int ranks) {
   const data::DatasetInfo info = run::RunDirectory::open(options.run).read_data().info;
-  const int64_t batch = step::data_ranks(spec, ranks) * spec.batch, samples = batch * spec.accumulate;
+  const int64_t batches =
+      spec.balance.grains > 0 ? spec.balance.grains : step::data_ranks(spec, ranks) * spec.accumulate;
+  const int64_t batch = step::data_ranks(spec, ranks) * spec.batch, samples = batches * spec.batch;
   const double rate = static_cast<double>(samples * info.items_per_sample()) / explained.step_seconds;
   return fmt::format("{}: {} {}batch {}, {}, {}{} threads: {} per step, {:.0f} {}/s ({} steps measured now, medians)\n",
                      options.run, spec.model.name, spec.accumulate > 1 ? fmt::format("{} times ", spec.accumulate) : "",
@@ -120,13 +129,19 @@ std::string headline(const report::Explained& explained, const ExplainOptions& o
                      human_duration(explained.step_seconds), rate, info.item(), options.steps);
 }
 
+/// What the run itself has measured.
+std::string audit_text(const ExplainOptions& options, const spec::RunSpec& spec) {
+  const run::RunDirectory directory = run::RunDirectory::open(options.run);
+  return report::audit_text(directory) + report::rank_shares_text(directory, spec.balance.grains);
+}
+
 void print_step(const report::Explained& explained, const ExplainOptions& options, const spec::RunSpec& spec,
                 int ranks) {
   const run::RunDirectory run = run::RunDirectory::open(options.run);
   fmt::print("{}\n{}{}{}{}{}", headline(explained, options, spec, ranks),
              report::time_text(explained, static_cast<size_t>(options.rows)), report::memory_text(explained),
-             report::audit_text(run), report::prediction_text(run, explained),
-             report::noise_text(run, ranks * spec.accumulate * spec.batch));
+             audit_text(options, spec), report::prediction_text(run, explained),
+             report::noise_text(run, step::data_ranks(spec, ranks) * spec.accumulate * spec.batch));
 }
 
 /// Of ranks that train apart.
@@ -138,7 +153,7 @@ std::string averaging_text(const report::Explained& explained, const report::Ave
       human_duration(explained.step_seconds), mean.period, 100 * mean.seconds / (steps + mean.seconds));
 }
 
-void print_exchange(const report::Explained& explained, const passes::Ranks& ranks) {
+void print_exchange(const report::Explained& explained, const passes::Ranks& ranks, bool of_grains) {
   if (const std::optional<report::Averaging>& mean = explained.averaging) {
     fmt::print("{}{}", averaging_text(explained, *mean),
                report::collectives_table(mean->collectives, mean->seconds, ranks, "mean"));
@@ -146,10 +161,11 @@ void print_exchange(const report::Explained& explained, const passes::Ranks& ran
   }
   fmt::print("{}", report::collectives_table(explained.collectives, explained.step_seconds, ranks));
   if (explained.update == nullptr && explained.batches > 1)
-    fmt::print(
-        "times are those of the last of the step's {} batches, which exchanges the gradients of all; the others "
-        "exchange what is no gradient likewise\n",
-        explained.batches);
+    fmt::print("times are those of the last of the step's {} {}\n", explained.batches,
+               of_grains ? "grains on a rank with an equal share, which exchanges the sums of all; the others exchange "
+                           "nothing"
+                         : "batches, which exchanges the gradients of all; the others exchange what is no gradient "
+                           "likewise");
 }
 
 /// The same without a row for each collective.
@@ -166,7 +182,7 @@ void write_page(const Library& library, const report::Explained& explained, cons
                            .headline = headline(explained, options, step.spec(), ranks),
                            .explained = explained,
                            .rows = static_cast<size_t>(options.rows),
-                           .audit = report::audit_text(run::RunDirectory::open(options.run)),
+                           .audit = audit_text(options, step.spec()),
                            .exchange = ranks > 1 ? exchange_text(explained, step.ranks()) : ""};
   if (!curves.front().empty()) page.curves = report::draw_curves(library, curves, {});
   write_atomically(options.html, report::explain_page(page));
@@ -204,7 +220,7 @@ int explain_command(const Library& library, const ExplainOptions& options, comm:
   else if (options.json)
     fmt::print("{}\n", json_of(explained, run::RunDirectory::open(options.run)).dump(2));
   else if (options.comm)
-    print_exchange(explained, step.ranks());
+    print_exchange(explained, step.ranks(), step.spec().balance.grains > 0);
   else
     print_step(explained, options, step.spec(), comm::number_of(ranks));
   if (options.html.empty() && !options.json) fmt::print("{}", pipeline);

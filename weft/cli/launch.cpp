@@ -68,7 +68,8 @@ std::vector<std::string> resuming_words(const std::vector<std::string>& words, c
 /// Of a run that has been begun.
 launch::RankNeeds needs_of(const spec::RunSpec& spec) {
   launch::RankNeeds needs{.as_many_on_each = spec.virtual_ranks > 0};
-  for (const spec::Stage& stage : spec::stages_of(spec)) needs.divided.push_back(stage.batch);
+  if (spec.balance.grains == 0)  // else any number of ranks divides it
+    for (const spec::Stage& stage : spec::stages_of(spec)) needs.divided.push_back(stage.batch);
   if (spec.virtual_ranks > 0) needs.divided.push_back(spec.virtual_ranks);
   return needs;
 }

@@ -40,6 +40,7 @@ void Driver::run_in_step(Phase phase, int64_t part, const StepHooks& hooks) {
 
 void Driver::run_step(step::StepScalars& scalars, const step::StepPart& at, int64_t shards, const StepHooks& hooks) {
   step::StepPart now = at;
+  now.shards = shards;
   for (now.part = 0; now.part < at.parts; ++now.part) {
     if (hooks.next_batch) hooks.next_batch(now.part);
     for (now.shard = 0; now.shard < shards; ++now.shard) {

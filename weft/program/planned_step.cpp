@@ -114,7 +114,7 @@ PlannedOnRanks plan_on_ranks(const Library& library, comm::Communicator* ranks, 
 
 RunningStep::RunningStep(PlannedStep& planned)
     : choice_(planned.choice_),
-      shards_(choice_.spec.virtual_ranks > 0 ? choice_.batches : 1),
+      shards_(choice_.spec.virtual_ranks > 0 || choice_.spec.balance.grains > 0 ? choice_.batches : 1),
       state_(step::initial_state(planned.training_, static_cast<uint64_t>(planned.spec().seed), planned.rank())),
       driver_(planned.program_, state_),
       batch_(planned.compiled().graph, choice_.input.classes),

@@ -47,7 +47,7 @@ void require_whole_steps(const spec::RunSpec& spec, const data::Dataset& trainin
   const std::string& name = training.info().name;
   const std::string_view section = spec.batch_schedule.batches.empty() ? "" : "batch_schedule.batches: ";
   for (const spec::Stage& stage : spec::stages_of(spec)) {
-    if (const int64_t over = stage.batch % shares; over != 0)
+    if (const int64_t over = spec.balance.grains > 0 ? 0 : stage.batch % shares; over != 0)
       fail(ErrorKind::usage, "{}batch = {} cannot be divided among {} ranks; choose {}{}, or another number of ranks",
            section, stage.batch, shares, stage.batch > over ? fmt::format("{} or ", stage.batch - over) : "",
            stage.batch - over + shares);
@@ -241,7 +241,9 @@ int64_t bytes_of_batch(const data::LoaderOptions& options, const data::DatasetIn
   int64_t samples_bytes = 0, targets_bytes = 0;
   for (const data::LoaderStage& stage : data::stages_of(options)) {
     const int64_t elements = data::scaled_shape(info.sample_shape, stage.image_height).elements();
-    const int64_t rows = (stage.batch + options.shares - 1) / options.shares;
+    const int64_t rows = options.grains > 0
+                             ? stage.batch / options.grains * (options.grains - options.shares + 1)  // the most
+                             : (stage.batch + options.shares - 1) / options.shares;
     samples_bytes = std::max(samples_bytes, byte_size(data::batch_dtype(info), rows * elements));
     targets_bytes = std::max(targets_bytes, rows * target);
   }
@@ -281,6 +283,7 @@ data::LoaderOptions training_loader_options(const spec::RunSpec& spec, const spe
   for (const AugmentationEntry& entry : entries.augmentations)
     if (std::optional<data::PixelChange> change = entry.make(augment)) options.augment.changes.push_back(*change);
   options.mix = {augment.mixup, augment.cutmix};
+  options.grains = spec.balance.grains;
   options.augment.padding = augment.padding == "reflect" ? data::Padding::reflect : data::Padding::zero;
   options.augment.flip = augment.flip == "random"        ? data::Flip::random
                          : augment.flip == "alternating" ? data::Flip::alternating

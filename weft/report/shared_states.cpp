@@ -4,6 +4,7 @@
 
 #include "weft/base/format.h"
 #include "weft/step/optimizers/optimizer.h"
+#include "weft/step/virtual_ranks.h"
 
 namespace weft::report {
 
@@ -13,7 +14,8 @@ std::string shared_states_text(const Graph& graph) {
     if (input.kind != InputKind::parameter && input.kind != InputKind::state) continue;
     const int64_t bytes = align_up(graph.type(input.value).bytes());
     const bool is_slot = input.name.starts_with(step::kSlotPrefix);
-    const bool is_sum = input.name.starts_with(step::slot_name(step::kGradientSumSlot, ""));
+    const bool is_sum = input.name.starts_with(step::slot_name(step::kGradientSumSlot, "")) ||
+                        input.name.starts_with(step::slot_name(step::kShardSumSlot, ""));
     (is_sum ? sums : is_slot ? slots : weights) += bytes;
     const MeshAxis* const axis = input.sharding ? axis_of(*input.sharding) : nullptr;
     if (axis == nullptr) continue;

@@ -141,4 +141,14 @@ void MetricsLog::add(int64_t step, const train::RankPace& pace, const std::strin
       number(pace.own.input_wait)));
 }
 
+void MetricsLog::add(int64_t step, const train::ShareChange& change) {
+  append(nlohmann::ordered_json({{"kind", "shares"},
+                                 {"step", step},
+                                 {"from_step", change.from_step},
+                                 {"grains", change.after},
+                                 {"before", change.before}})
+             .dump() +
+         "\n");
+}
+
 }  // namespace weft::run

@@ -15,10 +15,13 @@
 //    "input_wait_seconds":0.01}
 // With metrics.noise_every, squares of norms of gradients on two sizes of batches:
 //   {"kind":"noise","step":100,"small_batch":64,"small_square":0.31,"large_batch":128,"large_square":0.22}
-// Those of ranks are means per step: its own time without waits for others, the median of the others, and its waits for
-// batches. "step_seconds" is the time of the epoch's steps; "input_wait_seconds" is the part in which steps waited for
-// their batches. "step" counts the steps done; epochs count from 1. A value that was not measured, or is not finite, is
-// null.
+// Where ranks have shares of grains, a change of the shares gets one, too; those of all ranks, which hold from the step
+// after `from_step` steps on:
+//   {"kind":"shares","step":210,"from_step":214,"grains":[11,5],"before":[8,8]}
+// The times of a rank_pace are means per step: its own time without waits for others, the median of the others, and its
+// waits for batches. "step_seconds" is the time of the epoch's steps; "input_wait_seconds" is the part in which steps
+// waited for their batches. "step" counts the steps done; epochs count from 1. A value that was not measured, or is not
+// finite, is null.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +31,7 @@
 
 #include "weft/library/metric.h"
 #include "weft/step/metrics.h"
+#include "weft/train/ranks/relief.h"
 #include "weft/train/ranks/slow_ranks.h"
 
 namespace weft::run {
@@ -58,6 +62,7 @@ class MetricsLog {
   void add(const TestMetrics& metrics);
   void add(const step::NoiseMetrics& metrics);
   void add(int64_t step, const train::RankPace& pace, const std::string& host);
+  void add(int64_t step, const train::ShareChange& change);
   /// Makes sure that all records added so far survive a power cut. Error(io).
   void sync() const;
   const std::filesystem::path& path() const { return path_; }

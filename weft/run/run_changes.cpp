@@ -60,7 +60,8 @@ const std::vector<std::string>& changeable_keys() {
                                                 "clip.*",
                                                 "mesh.*",
                                                 "shard.*",
-                                                "pipeline.*"};
+                                                "pipeline.*",
+                                                "balance.by_speed"};
   return keys;
 }
 

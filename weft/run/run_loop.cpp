@@ -80,6 +80,7 @@ RunOutcome RunLoop::train() {
     outcome.summary.damaged_samples =
         records_ ? records_->list_damaged_samples(damaged) : static_cast<int64_t>(damaged.size());
     outcome.summary.rank_step_seconds = result.rank_step_seconds;
+    outcome.summary.rank_grains = result.position.grains;
   } catch (const Error& error) {
     if (records_) records_->end_line();
     if (error.kind() != ErrorKind::numeric || !records_) throw;

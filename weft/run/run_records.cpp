@@ -79,6 +79,7 @@ train::Hooks RunRecords::hooks() {
           .on_noise = [this](const step::NoiseMetrics& metrics) { log_.add(metrics); },
           .save = [this](const step::Position& position) { save(position); },
           .on_rank_pace = [this](int64_t step, const train::RankPace& pace) { on_rank_pace(step, pace); },
+          .on_shares = [this](int64_t step, const train::ShareChange& change) { on_shares(step, change); },
           .stop_requested = {}};
 }
 
@@ -228,7 +229,14 @@ void RunRecords::on_rank_pace(int64_t step, const train::RankPace& pace) {
   log_.add(step, pace, host);
   if (!options_.note) return;
   if (progress_) progress_->finish();
-  options_.note(train::describe(pace, *run_.ranks));
+  options_.note(train::describe(pace, *run_.ranks, /*of_equal_shares=*/run_.spec.balance.grains > 0));
+}
+
+void RunRecords::on_shares(int64_t step, const train::ShareChange& change) {
+  log_.add(step, change);
+  if (!options_.note) return;
+  if (progress_) progress_->finish();
+  options_.note(train::describe(change, *run_.ranks));
 }
 
 void RunRecords::tell_epoch(const step::EpochMetrics& metrics) {

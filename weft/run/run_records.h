@@ -53,6 +53,7 @@ class RunRecords {
   BestCheckpoint best_so_far() const;
   void on_epoch(const step::EpochMetrics& metrics);
   void on_rank_pace(int64_t step, const train::RankPace& pace);
+  void on_shares(int64_t step, const train::ShareChange& change);
   void tell_epoch(const step::EpochMetrics& metrics);
   const data::DatasetInfo& info() const { return run_.run_data.description.info; }
 

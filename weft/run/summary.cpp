@@ -44,6 +44,7 @@ void visit_fields(AnySummary& s, const Visit& visit) {
   visit("step_seconds", s.step_seconds);
   visit("input_wait_seconds", s.input_wait_seconds);
   if (!s.rank_step_seconds.empty()) visit("rank_step_seconds", s.rank_step_seconds);
+  if (!s.rank_grains.empty()) visit("rank_grains", s.rank_grains);
   if (s.loss_scale) visit("loss_scale", s.loss_scale);
   if (s.loss_scale) visit("skipped_steps", s.skipped_steps);
   visit("damaged_samples", s.damaged_samples);
@@ -114,6 +115,7 @@ std::optional<Summary> parse_summary(std::string_view text) {
     if (root.contains("batches")) load(root["batches"], summary.batches);
     if (root.contains("image_heights")) load(root["image_heights"], summary.image_heights);
     if (root.contains("rank_step_seconds")) load(root["rank_step_seconds"], summary.rank_step_seconds);
+    if (root.contains("rank_grains")) load(root["rank_grains"], summary.rank_grains);
     if (root.contains("loss_scale")) summary.loss_scale = 0;
     if (root.contains("ended")) load(root["ended"], summary.ended);
     visit_fields(summary, [&](std::string_view key, auto& field) {

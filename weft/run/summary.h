@@ -50,6 +50,7 @@ struct Summary {
   double step_seconds = 0;                           // total of all training steps
   double input_wait_seconds = 0;                     // part of step_seconds in which steps waited for their batches
   std::vector<double> rank_step_seconds = {};        // per rank, mean per step without waits for the others
+  std::vector<int64_t> rank_grains = {};             // per rank, of each batch at the end, where shares may differ
   std::optional<double> loss_scale;                  // at the end, where the loss was scaled
   int64_t skipped_steps = 0;                         // with loss scaling: steps with gradients that were not finite
   int64_t damaged_samples = 0;                       // found and skipped

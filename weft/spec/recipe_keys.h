@@ -127,7 +127,7 @@ std::vector<RecipeKey> schedule_keys(const Entries& entries);
 std::vector<RecipeKey> momentum_schedule_keys();
 std::vector<RecipeKey> stage_keys();                         // batch_schedule, image_schedule
 std::vector<RecipeKey> update_keys(const Entries& entries);  // clip, metrics, ema, lookahead
-std::vector<RecipeKey> rank_keys();                          // compression, averaging, mesh, shard
+std::vector<RecipeKey> rank_keys();                          // compression, averaging, mesh, shard, balance
 std::vector<RecipeKey> loss_keys(const Entries& entries);    // loss, loss_scaling
 std::vector<RecipeKey> augment_keys(const Entries& entries);
 std::vector<RecipeKey> upkeep_keys();  // loader, checkpoint, evaluation, stop

@@ -197,6 +197,61 @@ void check_pipeline(const RunSpec& spec) {
     refuse("batches or images that change in size during the run", "the layers of a rank would change with them");
 }
 
+/// The batch that comes nearest above, or the number of grains nearest below, that goes with the other.
+std::string fitting_grains(int64_t batch, int64_t grains) {
+  int64_t below = std::min(grains, batch);
+  while (batch % below != 0) --below;
+  return fmt::format("balance.grains={}, or a batch of {}", below, (batch / grains + 1) * grains);
+}
+
+/// What must be so on any number of ranks. Ranks take different numbers of grains, and exchange only after their last.
+void check_balance(const RunSpec& spec) {
+  const int64_t grains = spec.balance.grains;
+  if (grains == 0) return;
+  for (const Stage& stage : stages_of(spec)) {
+    if (stage.accumulate > 1)
+      fail(ErrorKind::usage,
+           "accumulate = {} with balance.grains = {}: grains are summed as accumulated batches are; set batch = {}, "
+           "balance.grains = {} and accumulate = 1, which takes as much memory",
+           stage.accumulate, grains, stage.batch * stage.accumulate, grains * stage.accumulate);
+    if (stage.batch % grains != 0)
+      fail(ErrorKind::usage, "batch = {} cannot be divided into {} equal grains; set {}", stage.batch, grains,
+           fitting_grains(stage.batch, grains));
+  }
+  if (spec.virtual_ranks > 0)
+    fail(ErrorKind::usage,
+         "balance.grains = {} with virtual_ranks = {}: the bits of virtual ranks need the same shards on each rank; "
+         "leave one of the two away",
+         grains, spec.virtual_ranks);
+  for (const auto& [name, ranks] :
+       {std::pair("mesh.tensor", spec.mesh.tensor), std::pair("mesh.pipeline", spec.mesh.pipeline)})
+    if (ranks > 1)
+      fail(ErrorKind::usage,
+           "balance.grains = {} with {} = {}: ranks that compute the same samples together cannot take other shares of "
+           "them; leave one of the two away",
+           grains, name, ranks);
+  if (spec.metrics.noise_every > 0)
+    fail(ErrorKind::usage,
+         "balance.grains = {} with metrics.noise_every = {}: the noise is measured by gradients of one part per rank; "
+         "leave one of the two away",
+         grains, spec.metrics.noise_every);
+  if (spec.averaging.period > 0)
+    fail(ErrorKind::usage,
+         "balance.grains = {} with averaging.period = {}: means of weights count all ranks alike, however much each of "
+         "them has trained on; leave one of the two away",
+         grains, spec.averaging.period);
+  if (spec.shard.zero >= 2)
+    fail(ErrorKind::usage,
+         "balance.grains = {} with shard.zero = {}: ranks that share sums of gradients exchange them after each grain, "
+         "of which some ranks have more than others; set shard.zero=1, or leave balance.grains away",
+         grains, spec.shard.zero);
+  if (spec.batch_norm == "synchronised")
+    fail(ErrorKind::usage,
+         "balance.grains = {} with batch_norm = 'synchronised': grains are computed one after the other, each with its "
+         "own mean and deviation; leave one of the two away",
+         grains);
+}
+
 /// Of a list that changes during the run: `values` before and after each of the boundaries.
 void check_stages(const std::string& section, const std::vector<double>& boundaries, const char* key,
                   const std::vector<double>& values, const RunSpec& spec) {
@@ -284,10 +339,10 @@ void check_validation(const RunSpec& spec) {
 
 void check_noise(const RunSpec& spec) {
   if (spec.metrics.noise_every == 0) return;
-  const char* conflict = scales_loss(spec)           ? "a loss that is scaled: set loss_scaling.mode=none"
-                         : spec.virtual_ranks > 0    ? "virtual ranks: set virtual_ranks=0"
-                         : spec.shard.zero == 3      ? "weights that ranks share: set shard.zero to 2 or less"
-                                                     : nullptr;
+  const char* conflict = scales_loss(spec)        ? "a loss that is scaled: set loss_scaling.mode=none"
+                         : spec.virtual_ranks > 0 ? "virtual ranks: set virtual_ranks=0"
+                         : spec.shard.zero == 3   ? "weights that ranks share: set shard.zero to 2 or less"
+                                                  : nullptr;
   if (conflict != nullptr)
     fail(ErrorKind::usage, "metrics.noise_every = {} measures gradients of one rank, which it cannot with {}",
          spec.metrics.noise_every, conflict);
@@ -330,6 +385,7 @@ void resolve(RunSpec& spec, const Entries& entries) {
   check_averaging(spec);
   check_shard(spec);
   check_pipeline(spec);
+  check_balance(spec);
   check_validation(spec);
   resolve_monitors(spec, entries);
   if (!spec.memory_limit.empty() && !parse_bytes(spec.memory_limit))

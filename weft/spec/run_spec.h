@@ -181,6 +181,13 @@ struct PipelineSpec {
   friend bool operator==(const PipelineSpec&, const PipelineSpec&) = default;
 };
 
+/// Batches are cut into equal grains, of which ranks take as many as their speed allows (step/grains.h).
+struct BalanceSpec {
+  int64_t grains = 0;    // of each batch; 0: every rank computes an equal part at once
+  bool by_speed = true;  // ranks that stay slow take fewer of them; else all take as many
+  friend bool operator==(const BalanceSpec&, const BalanceSpec&) = default;
+};
+
 struct LossSpec {
   std::string name = "auto";   // an entry of the library, or auto: chosen by the model and the labels
   double label_smoothing = 0;  // share of the target spread over all classes
@@ -288,6 +295,7 @@ struct RunSpec {
   MeshSpec mesh;
   ShardSpec shard;
   PipelineSpec pipeline;
+  BalanceSpec balance;
   LossSpec loss;
   LossScalingSpec loss_scaling;
   AugmentSpec augment;

@@ -1,5 +1,7 @@
 #include "weft/step/accumulation.h"
 
+#include <algorithm>
+
 #include "weft/graph/accumulation.h"
 #include "weft/graph/rewrite.h"
 #include "weft/ops/update/accumulate.h"
@@ -62,7 +64,11 @@ Graph accumulate_early(const Graph& graph) {
     rewriter.copy(id);
     for (const ValueId output : graph.node(id).outputs)
       for (const NodeId user : users[static_cast<size_t>(output.index)]) {
-        if (!is_accumulation(graph.node(user)) || is_done[static_cast<size_t>(user.index)]) continue;
+        const Node& sum = graph.node(user);
+        if (!is_accumulation(sum) || is_done[static_cast<size_t>(user.index)]) continue;
+        const bool has_all =
+            std::all_of(sum.inputs.begin(), sum.inputs.end(), [&](ValueId input) { return rewriter.is_mapped(input); });
+        if (!has_all) continue;  // it stays where it is
         rewriter.copy(user);
         is_done[static_cast<size_t>(user.index)] = true;
       }

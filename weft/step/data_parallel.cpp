@@ -12,7 +12,7 @@ bool may_defer_updates(const spec::RunSpec& spec) {
 }
 
 bool draws_by_global_index(const spec::RunSpec& spec) {
-  return spec.virtual_ranks == 0 && spec.mesh.pipeline == 1 && !trains_apart(spec);
+  return spec.virtual_ranks == 0 && spec.mesh.pipeline == 1 && spec.balance.grains == 0 && !trains_apart(spec);
 }
 
 Graph average_statistics(const Graph& graph) {

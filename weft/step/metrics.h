@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "weft/library/metric.h"
 
@@ -51,6 +52,7 @@ struct Position {
   int64_t validated_step = 0;  // steps done at the last evaluation within an epoch; 0: there was none
   std::string ended = {};      // why the run ended before its last epoch: "max_time"; empty: it did not
   AveragingState averaging = {};
+  std::vector<int64_t> grains = {};  // of each rank, where batches are cut into grains
 };
 
 struct StepMetrics {

@@ -14,6 +14,7 @@
 #include "weft/step/compression.h"
 #include "weft/step/data_parallel.h"
 #include "weft/step/global_draws.h"
+#include "weft/step/grains.h"
 #include "weft/step/local_steps.h"
 #include "weft/step/metrics/counted_labels.h"
 #include "weft/step/metrics/entries.h"
@@ -104,35 +105,48 @@ ValueId mean_over_counted(Graph& graph, ValueId losses, ValueId counted, int ran
   return ops::multiply_scalar(graph, own_share, ranks, "loss");  // the mean over the ranks divides by their number
 }
 
-/// Adds the outputs "loss" and "correct", of all ranks together. Returns what a shard has of them, and the loss that is
-/// differentiated.
-ShardResults add_results(models::Model& model, const models::ModelInput& input, ValueId losses, bool mixed,
-                         bool is_sharded, int ranks) {
+/// What a graph computes of a rank's part of a batch: all of it, or one of several pieces.
+enum class Piece { all, shard, grain };
+
+/// Adds the outputs "loss" and "correct", of all ranks together, but for grains. Returns what a shard or a grain has of
+/// them, and the loss that is differentiated.
+ShardResults add_results(models::Model& model, const models::ModelInput& input, ValueId losses, bool mixed, Piece piece,
+                         int ranks) {
   Graph& graph = model.graph;
+  const bool is_sharded = piece != Piece::all;
   const auto over_ranks = [&](ValueId own, const char* reduction) {
     return ranks == 1 ? own : ops::all_reduce(graph, own, reduction, graph.value(own).name + ".of_ranks");
+  };
+  const auto publish = [&](const char* name, ValueId own, const char* reduction) {
+    if (piece != Piece::grain) graph.add_output(name, over_ranks(own, reduction));
   };
   const ValueId counted = input.has_ignored ? over_ranks(count_labels(graph, model.labels), "sum") : ValueId{};
   ValueId loss = input.has_ignored && !is_sharded ? mean_over_counted(graph, losses, counted, ranks)
                                                   : ops::reduce_mean(graph, losses, {}, false, "loss");
-  if (model.extra_loss.valid()) loss = ops::add(graph, loss, model.extra_loss, "loss.with_extra");
+  if (ValueId extra = model.extra_loss; extra.valid()) {
+    // Losses of grains are scaled by the labels that count in all of them; so this one weighs by those of its own.
+    if (piece == Piece::grain && counted.valid())
+      extra = ops::multiply_scalar(graph, ops::multiply(graph, extra, counted, "extra.of_counted"),
+                                   1 / static_cast<double>(graph.type(losses).elements()), "extra.weighted");
+    loss = ops::add(graph, loss, extra, "loss.with_extra");
+  }
   ShardResults shard{.loss = loss,
                      .correct = {},
                      .counted = counted,
                      .rows = static_cast<double>(graph.type(losses).elements()),
                      .labels = static_cast<double>(graph.type(model.labels).elements()),
                      .scales_correct = input.source == 0};
-  graph.add_output("loss", over_ranks(loss, "mean"));
+  publish("loss", loss, "mean");
   if (mixed) {
     const ValueId labels = ops::argmax(graph, model.labels, 1, false, "labels.largest");
     shard.correct = ops::count_correct(graph, model.logits, labels, "correct");
-    graph.add_output("correct", over_ranks(shard.correct, "sum"));
+    publish("correct", shard.correct, "sum");
   } else if (!predicts_values(model)) {
     ValueId correct = count_correct(graph, model, input);
     shard.correct = correct;
     if (input.has_ignored && input.source == 0 && !is_sharded)
       correct = scale_to_all(graph, correct, counted, shard.labels * ranks, "correct.of_all");
-    graph.add_output("correct", over_ranks(correct, "sum"));
+    publish("correct", correct, "sum");
   }
   return shard;
 }
@@ -189,10 +203,11 @@ TrainingStep build_whole_step(const Library& library, const spec::RunSpec& spec,
   Graph& graph = model.graph;
   graph.set_name(spec.model.name + " training");
   const ValueId losses = row_losses(model, spec.loss, library, batch, mixed, /*training=*/true);
-  const bool is_sharded = spec.virtual_ranks > 0;
+  const Piece piece = spec.virtual_ranks > 0 ? Piece::shard : spec.balance.grains > 0 ? Piece::grain : Piece::all;
+  const bool is_sharded = piece != Piece::all;
   const int ranks =
       is_sharded || trains_apart(spec) ? 1 : options.ranks;  // that a batch is summed over while it is computed
-  const ShardResults shard = add_results(model, input, losses, mixed, is_sharded, ranks);
+  const ShardResults shard = add_results(model, input, losses, mixed, piece, ranks);
   if (is_pipelined(spec)) return build_pipeline(library, spec, std::move(model), shard.loss, options);
   if (options.ranks > 1) graph.add_output(kOwnLoss, shard.loss);
   if (ranks > 1 || options.tensor_ranks > 1) add_stop(graph, ranks);
@@ -200,7 +215,7 @@ TrainingStep build_whole_step(const Library& library, const spec::RunSpec& spec,
   std::vector<TrainedParameter> trained = add_parameter_gradients(model, spec, shard.loss);
   if (options.ranks > 1 && !trains_apart(spec)) add_own_gradient(graph, gradients_of(trained));
   CompressionCosts costs = compression_costs(spec, options);
-  costs.ranks.count = ranks;
+  costs.ranks.count = piece == Piece::grain ? options.ranks : ranks;
   std::vector<SlotSpec> slots;
   const auto exchange = [&] { add_slots(slots, exchange_gradients(graph, trained, spec.compression, costs)); };
   if (ranks > 1 && !spec::accumulates(spec)) exchange();
@@ -208,7 +223,14 @@ TrainingStep build_whole_step(const Library& library, const spec::RunSpec& spec,
     if (options.gradient_outputs) graph.add_output("gradient." + trained[index].name, trained[index].gradient);
   }
   const std::vector<std::string> statistics = statistics_of(graph, model.parameters);
-  if (is_sharded)
+  if (piece == Piece::grain)
+    return build_step_of_grains(
+        std::move(graph), spec, std::move(model.parameters), std::move(trained), statistics, shard, options.ranks,
+        [&](Graph& step, std::vector<TrainedParameter>& gradients) {
+          return exchange_gradients(step, gradients, spec.compression, costs);
+        },
+        library);
+  if (piece == Piece::shard)
     return build_sharded_step(std::move(graph), spec, std::move(model.parameters), std::move(trained), statistics,
                               shard, options.ranks, library);
   const auto finished = [&] {

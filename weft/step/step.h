@@ -59,7 +59,8 @@ struct TrainingStepOptions {
 /// ranks, the batch is this rank's part; the outputs and the new state are those of all parts, and kStop, kOwnLoss and
 /// kOwnGradient (data_parallel.h) are added. With shard.zero the ranks share states (sharded_states.h). With
 /// mesh.pipeline it is the step of one rank of a pipeline, for all its micro-batches (pipeline_step.h); in place of
-/// "step" it counts them with "step/0", "step/1", ....
+/// "step" it counts them with "step/0", "step/1", .... With balance.grains the batch is one grain of several
+/// (grains.h).
 TrainingStep build_training_step(const Library& library, const spec::RunSpec& spec, const models::ModelInput& input,
                                  const TrainingStepOptions& options = {});
 

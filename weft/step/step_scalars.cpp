@@ -40,6 +40,11 @@ StepScalars::StepScalars(const spec::RunSpec& spec, const spec::Course& course, 
   }
 }
 
+void StepScalars::set_grains(int64_t first, double share_of_each) {
+  first_shard_ = first;
+  share_of_grain_ = share_of_each;
+}
+
 void StepScalars::bind(Executor& batch, Executor* update) {
   inputs_.clear();
   const auto add = [&](Executor& executor, const std::string& name, auto value) {
@@ -52,9 +57,12 @@ void StepScalars::bind(Executor& batch, Executor* update) {
         [=, this](const StepPart& at) { return course_.batches_before(at.step) * micro_batches_of(spec_) + m; });
   // Counts batches, updates where they are the same.
   add(batch, "step", [this](const StepPart& at) { return course_.batches_before(at.step) + at.part; });
-  add(batch, "accumulated", [](const StepPart& at) { return at.part == 0 ? 0.0 : 1.0; });
-  add(batch, kSumComplete, [](const StepPart& at) { return at.part + 1 == at.parts ? 1.0 : 0.0; });
-  add(batch, "share", [](const StepPart& at) { return 1 / static_cast<double>(at.parts); });
+  add(batch, "accumulated", [](const StepPart& at) { return at.part == 0 && at.shard == 0 ? 0.0 : 1.0; });
+  add(batch, kSumComplete,
+      [](const StepPart& at) { return at.part + 1 == at.parts && at.shard + 1 == at.shards ? 1.0 : 0.0; });
+  add(batch, "share", [this](const StepPart& at) {
+    return share_of_grain_ > 0 ? share_of_grain_ : 1 / static_cast<double>(at.parts * at.shards);
+  });
   Executor& last = update != nullptr ? *update : batch;
   add(last, "update", [](const StepPart& at) { return at.step; });
   add(last, "learning_rate", [this](const StepPart&) { return learning_rate_; });

@@ -15,9 +15,9 @@ namespace weft::step {
 /// One batch of a step.
 struct StepPart {
   int64_t step = 0;
-  int64_t part = 0, parts = 1;  // which of its batches, of how many
-  int64_t shard = 0;            // which of the process's shards of that batch
-  double rate_factor = 1;       // of the rates of all groups
+  int64_t part = 0, parts = 1;    // which of its batches, of how many
+  int64_t shard = 0, shards = 1;  // which of the process's shards or grains of that batch, of how many
+  double rate_factor = 1;         // of the rates of all groups
 };
 
 class StepScalars {
@@ -27,6 +27,9 @@ class StepScalars {
   StepScalars(const spec::RunSpec& spec, const spec::Course& course, int64_t first_shard = 0,
               const Entries& entries = standard_entries());
 
+  /// Where shares are of grains: the first of this process, of which random draws depend, and what each of them counts
+  /// in the mean over the ranks.
+  void set_grains(int64_t first, double share_of_each);
   /// From now on set() sets the inputs of these executors. `update` may be null; `batch` then does the whole step.
   void bind(Executor& batch, Executor* update);
   /// Allocates nothing.
@@ -43,7 +46,8 @@ class StepScalars {
   };
   const spec::RunSpec& spec_;
   const spec::Course& course_;
-  const int64_t first_shard_;
+  int64_t first_shard_;
+  double share_of_grain_ = 0;  // 0: there are none
   std::function<double(int64_t)> rate_, momentum_schedule_;
   std::vector<std::pair<std::string, std::function<double(int64_t)>>> group_rates_;  // by input
   std::vector<Input> inputs_;

@@ -10,6 +10,7 @@
 #include "weft/ops/ops.h"
 #include "weft/ops/ranks/tree_sum.h"
 #include "weft/step/data_parallel.h"
+#include "weft/step/grains.h"
 #include "weft/step/metrics/counted_labels.h"
 #include "weft/step/micro_batches.h"
 
@@ -152,14 +153,17 @@ Graph build_sharded_update(const Graph& shard, const spec::RunSpec& spec, std::v
 }  // namespace
 
 int64_t shards_of_rank(const spec::RunSpec& spec, int ranks) {
+  if (spec.balance.grains > 0) return spec.balance.grains / ranks;
   return spec.virtual_ranks == 0 ? 1 : spec.virtual_ranks / ranks;
 }
 
 int64_t samples_at_a_time(const spec::RunSpec& spec, int64_t batch, int ranks) {
+  if (spec.balance.grains > 0) return rows_of_grain(spec, batch);
   return batch / (spec.virtual_ranks == 0 ? ranks : spec.virtual_ranks);
 }
 
 int place_of(const spec::RunSpec& spec, const comm::Communicator* ranks) {
+  require_grains(spec, comm::number_of(ranks));
   if (spec.virtual_ranks == 0 || ranks == nullptr) return comm::rank_of(ranks);
   const int64_t count = ranks->size();
   if (spec.virtual_ranks % count != 0)

@@ -24,17 +24,18 @@ inline constexpr const char* kShardSumSlot = "shard_sum";
 /// Scalar input (i64) of the step of a shard: which of this process's it is.
 inline constexpr const char* kShardIndex = "shard";
 
-/// Shards of a batch that each of `ranks` processes computes; 1 without virtual ranks.
+/// Shards of a batch that each of `ranks` processes computes, or grains (grains.h), as long as their shares are equal
+/// and as far as those can be divided; 1 with neither.
 int64_t shards_of_rank(const spec::RunSpec& spec, int ranks);
 /// Samples that a process computes at a time.
 int64_t samples_at_a_time(const spec::RunSpec& spec, int64_t batch, int ranks);
 
 /// The place of this process among those of the run. With virtual ranks, the processes of one host are neighbours, as
 /// the sums need it, whatever their rank numbers. Error(usage) where this number of processes cannot take the spec's
-/// virtual ranks.
+/// virtual ranks, or its grains.
 int place_of(const spec::RunSpec& spec, const comm::Communicator* ranks);
 
-/// What the step of a shard has computed, beside the gradients.
+/// What the step of a shard, or of a grain, has computed beside the gradients.
 struct ShardResults {
   ValueId loss;     // mean over the rows of the shard, those whose label does not count included, with 0
   ValueId correct;  // invalid where there are no classes

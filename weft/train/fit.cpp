@@ -28,6 +28,7 @@
 #include "weft/step/virtual_ranks.h"
 #include "weft/train/epoch.h"
 #include "weft/train/ranks/consensus.h"
+#include "weft/train/ranks/relief.h"
 #include "weft/train/ranks/shared_errors.h"
 #include "weft/train/ranks/step_times.h"
 #include "weft/train/saving.h"
@@ -57,7 +58,9 @@ class Loop {
         errors_(in_.collectives.empty() ? nullptr : in_.collectives.front(), in_.state),
         saving_(in_.spec.checkpoint, hooks, in_.ranks, errors_),
         step_times_(in_.ranks),
+        relief_(in_.spec, in_.ranks, in_.training_data, at_.grains),
         round_(in_.ranks) {
+    take_shares();
     if (averages()) round_.reserve(std::min(in_.spec.averaging.period, course_.total_steps()));
     has_classes_ = step::has_output(in_.training.compiled(course_.stage_of(0, 0).shape()).graph, "correct");
     seconds_before_ = at_.train_seconds;
@@ -106,23 +109,29 @@ class Loop {
     const double rate_factor = spec::scaled_rate(in_.spec, stage);
     StepResult result;
     const data::Batch* batch = nullptr;
+    bool completes = true;  // a run, the batch of this rank
     // Made here, as nothing is allocated between steps.
-    const program::StepHooks hooks{.next_batch =
-                                       [&](int64_t part) {
-                                         batch = &in_.training_data.next();
-                                         if (part > 0 || !is_noise_due()) return;
-                                         measure_noise(*batch);
-                                         driver_.select(stage.shape());
-                                         bind();
-                                       },
-                                   .bind_batch = [&](int64_t shard) { driver_.bind_batch(*batch, shard); },
-                                   .batch_done =
-                                       [&](int64_t) {
-                                         if (!sums_in_update) result.add(driver_.executor(), parts, has_classes_);
-                                         result.samples += shares_ * batch->count;
-                                       },
-                                   .before_run = [&](const Executor& executor) { before_run(executor); },
-                                   .after_run = [&](const Executor& executor) { consensus_.after_run(executor); }};
+    const program::StepHooks hooks{
+        .next_batch =
+            [&](int64_t part) {
+              batch = &in_.training_data.next();
+              if (part > 0 || !is_noise_due()) return;
+              measure_noise(*batch);
+              driver_.select(stage.shape());
+              bind();
+            },
+        .bind_batch =
+            [&](int64_t shard) {
+              completes = shard + 1 == shards_;
+              driver_.bind_batch(*batch, shard);
+            },
+        .batch_done =
+            [&](int64_t) {
+              if (!sums_in_update) result.add(driver_.executor(), parts, has_classes_);
+              result.samples += samples_of_all(*batch);
+            },
+        .before_run = [&](const Executor& executor) { before_run(executor); },
+        .after_run = [&](const Executor& executor) { consensus_.after_run(executor, completes); }};
     bool is_synchronised = true;  // all ranks have the same weights
     while (at_.step_in_epoch < steps && at_.ended.empty()) {
       if (is_synchronised && is_validation_due()) {
@@ -132,6 +141,7 @@ class Loop {
         continue;
       }
       tell_position();
+      if (relief_.begin_step(at_.step)) take_shares();
       const double begin = steady_seconds(), waited = in_.training_data.wait_seconds(),
                    waited_for_ranks = rank_wait_seconds();
       const int64_t skipped = loss_scale.is_used() ? loss_scale.skipped() : 0;
@@ -222,8 +232,24 @@ class Loop {
   }
 
   void exchange_times() {
-    for (const RankPace& pace : step_times_.exchange())
+    for (const RankPace& pace : step_times_.exchange(relief_.shares()))
       if (hooks_.on_rank_pace) hooks_.on_rank_pace(at_.step, pace);
+    if (const std::optional<ShareChange> change = relief_.judge(at_.step, step_times_.round()))
+      if (hooks_.on_shares) hooks_.on_shares(at_.step, *change);
+  }
+
+  /// Of grains, where batches are cut into them.
+  void take_shares() {
+    if (!relief_.is_on()) return;
+    shards_ = relief_.own();
+    scalars_.set_grains(relief_.first(), relief_.share_of_grain());
+    at_.grains = relief_.shares();
+    step_times_.begin_anew();
+  }
+
+  int64_t samples_of_all(const data::Batch& own) const {
+    if (relief_.is_on()) return own.count / relief_.own() * in_.spec.balance.grains;
+    return shares_ * own.count;
   }
 
   bool stop_requested() const { return hooks_.stop_requested && hooks_.stop_requested(); }
@@ -433,8 +459,8 @@ class Loop {
   step::Position at_;
   bool has_classes_ = false;  // something to be right about
   const spec::Course course_;
-  const int shares_;      // of a batch, one of each rank that divides it
-  const int64_t shards_;  // of a batch, which this process computes one after the other
+  const int shares_;  // of a batch, one of each rank that divides it
+  int64_t shards_;    // of a batch, or grains, which this process computes one after the other
   const std::vector<MetricEntry> metrics_;
   step::StepScalars scalars_;
   program::Driver driver_;
@@ -444,6 +470,7 @@ class Loop {
   SharedErrors errors_;
   Saving saving_;
   StepTimes step_times_;
+  Relief relief_;
   std::array<char, 64> position_text_{};
   std::string_view position_;                // of the step, in that text
   step::Round round_;                        // of ranks that train apart

@@ -12,6 +12,7 @@
 #include "weft/program/program.h"
 #include "weft/spec/run_spec.h"
 #include "weft/step/metrics.h"
+#include "weft/train/ranks/relief.h"
 #include "weft/train/ranks/slow_ranks.h"
 
 namespace weft::train {
@@ -28,6 +29,8 @@ struct Hooks {
   bool saves_together = false;  // whether all ranks take part in a checkpoint, and have to decide on it together
   /// Called when one of several ranks became slow, or fast again; `step` counts the steps done.
   std::function<void(int64_t step, const RankPace&)> on_rank_pace = {};
+  /// Called when the ranks' shares of the batches are about to change.
+  std::function<void(int64_t step, const ShareChange&)> on_shares = {};
   std::function<bool()> stop_requested;  // asked after each step and each batch of an evaluation
   /// The loop stops, as if it was asked to, once so many epochs are done, or where it would end before. 0: it does not.
   int64_t pause_epochs = 0;

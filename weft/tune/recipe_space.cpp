@@ -26,7 +26,7 @@ std::string why_fixed(const std::string& key) {
   };
   if (is_one_of({"data", "validation", "validation_seed"})) return "it decides what trials are measured by";
   if (is_one_of({"evaluation.", "stop.", "metrics."})) return "it decides how trials are measured";
-  if (is_one_of({"threads", "virtual_ranks"})) return "it changes the sums of every trial";
+  if (is_one_of({"threads", "virtual_ranks", "balance."})) return "it changes the sums of every trial";
   if (is_one_of({"checkpoint.", "loader.", "offload", "offload_rate", "cluster", "cost_profile", "memory_limit"}))
     return "it does not change what is learned";
   if (is_one_of({"max_steps", "max_time"})) return "trials end by epochs";

@@ -8,9 +8,11 @@
 #include <cmath>
 #include <condition_variable>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "weft/base/error.h"
@@ -65,12 +67,14 @@ struct Loader::Impl {
     for (std::thread& worker : workers) worker.join();
   }
 
-  void begin(Slot& slot, int64_t at) const;
+  void begin(Slot& slot, int64_t ticket) const;
   void fill(Slot& slot, const Part& part, BatchMaker::Scratch& scratch) const;
   void finish(Slot& slot) const;
-  void ask_ahead(int64_t ticket, const Part& part) const;
+  void ask_ahead(int64_t ticket, const BatchPieces& pieces, const Part& part) const;
+  /// Of a ticket.
+  const BatchPieces& pieces_at(int64_t ticket) const { return next && ticket >= next->ticket ? next->pieces : pieces; }
   void note_error(Slot& slot, int64_t row, ErrorKind kind, std::string text) const;
-  void make_whole(Slot& slot, int64_t at, BatchMaker::Scratch& scratch) const;
+  void make_rest(Slot& slot, BatchMaker::Scratch& scratch) const;
   Part part(int number, int64_t count) const {
     const auto [from, to] = split_range(count, number, parts);
     return {from, to};
@@ -91,6 +95,20 @@ struct Loader::Impl {
   const LoaderOptions& options;
   const int parts;  // of a batch
 
+  BatchPieces share_of(int64_t first_grain, int64_t grains) const {
+    check(first_grain >= 0 && grains >= 1 && first_grain + grains <= options.grains,
+          "a share is of the grains of a batch");
+    return {first_grain, first_grain + grains, options.grains};
+  }
+
+  /// What holds from a ticket on.
+  struct Change {
+    int64_t ticket = 0;
+    BatchPieces pieces;
+  };
+  BatchPieces pieces = pieces_of(options);  // those of this share
+  std::optional<Change> next = {};          // ordered last
+
   mutable std::mutex mutex;
   std::condition_variable claimable, filled, idle;
   std::vector<Slot> slots;
@@ -110,10 +128,9 @@ struct Loader::Impl {
   double delivered_at = 0;                                // when next() returned; 0: it has not
 };
 
-/// `at`: the batch, counted over all epochs.
-void Loader::Impl::begin(Slot& slot, int64_t at) const {
-  const BatchCourse::Place place = make.course().place_of(at);
-  make.begin(slot, place.epoch, place.batch);
+void Loader::Impl::begin(Slot& slot, int64_t ticket) const {
+  const BatchCourse::Place place = make.course().place_of(first + ticket);
+  make.begin(slot, place.epoch, place.batch, pieces_at(ticket));
   slot.parts_left = parts;
   slot.seconds = 0;
   slot.failed_row = -1;
@@ -150,14 +167,14 @@ void Loader::Impl::note_error(Slot& slot, int64_t row, ErrorKind kind, std::stri
 }
 
 /// Files of the same part of the batch after: the system reads them while this one is decoded.
-void Loader::Impl::ask_ahead(int64_t ticket, const Part& rows) const {
+void Loader::Impl::ask_ahead(int64_t ticket, const BatchPieces& of_next, const Part& rows) const {
   if (ticket + 1 >= total) return;
   const BatchCourse::Place place = make.course().place_of(first + ticket + 1);
-  make.will_need(place.epoch, place.batch, rows.begin, rows.end);
+  make.will_need(place.epoch, place.batch, of_next, rows.begin, rows.end);
 }
 
-void Loader::Impl::make_whole(Slot& slot, int64_t at, BatchMaker::Scratch& scratch) const {
-  begin(slot, at);
+/// Of a batch that has begun.
+void Loader::Impl::make_rest(Slot& slot, BatchMaker::Scratch& scratch) const {
   fill(slot, {0, slot.rows}, scratch);
   finish(slot);
 }
@@ -170,7 +187,8 @@ void Loader::Impl::work(int worker) {
     if (stopping) return;
     const int64_t ticket = claimed;
     Slot& slot = slots[static_cast<size_t>(ticket) % slots.size()];
-    if (part_claimed == 0) begin(slot, first + ticket);
+    if (part_claimed == 0) begin(slot, ticket);
+    const BatchPieces of_next = pieces_at(ticket + 1);
     const Part rows = part(part_claimed, slot.rows);
     if (++part_claimed == parts) {
       part_claimed = 0;
@@ -179,7 +197,7 @@ void Loader::Impl::work(int worker) {
     ++busy;
     lock.unlock();
     const double begun = now_seconds();
-    ask_ahead(ticket, rows);
+    ask_ahead(ticket, of_next, rows);
     fill(slot, rows, scratch);
     lock.lock();
     if (--slot.parts_left == 0) {
@@ -242,6 +260,7 @@ void Loader::start(int64_t epoch, int64_t step, int64_t stop_epoch) {
   impl.total = std::max<int64_t>(0, course.batches_before(stop_epoch) - impl.first);
   impl.claimed = impl.delivered = impl.consumed = 0;
   impl.part_claimed = 0;
+  if (impl.next) impl.pieces = std::exchange(impl.next, std::nullopt)->pieces;
   impl.delivered_at = 0;
   for (Slot& slot : impl.slots) slot.ready = false;
   impl.running = true;
@@ -259,7 +278,8 @@ const Batch& Loader::next() {
   Slot& slot = impl.slots[static_cast<size_t>(ticket) % impl.slots.size()];
   if (impl.options.workers == 0) {
     lock.unlock();  // nobody else is there
-    impl.make_whole(slot, impl.first + ticket, impl.own_scratch);
+    impl.begin(slot, ticket);
+    impl.make_rest(slot, impl.own_scratch);
     lock.lock();
     impl.waited_seconds += now_seconds() - called;
   } else {
@@ -278,13 +298,37 @@ const Batch& Loader::next() {
   return slot.batch;
 }
 
+void Loader::change_share(int64_t first, int64_t grains, int64_t later) {
+  Impl& impl = *impl_;
+  const BatchPieces changed = impl.share_of(first, grains);
+  const std::lock_guard lock(impl.mutex);
+  check(impl.running && impl.delivered > 0 && later >= batches_ahead(), "batches under way keep their rows");
+  check(!impl.next || impl.next->ticket <= impl.delivered, "one change of the share at a time");
+  if (impl.next) impl.pieces = impl.next->pieces;
+  impl.next = Impl::Change{impl.delivered + later, changed};
+}
+
+void Loader::set_share(int64_t first, int64_t grains) {
+  Impl& impl = *impl_;
+  std::unique_lock lock(impl.mutex);
+  impl.stop_running(lock);
+  impl.pieces = impl.share_of(first, grains);
+  impl.next.reset();
+}
+
+int64_t Loader::batches_ahead() const { return static_cast<int64_t>(impl_->slots.size()) - 1; }
+
 Batch Loader::load_batch(int64_t epoch, int64_t step) const {
   const BatchCourse& course = impl_->make.course();
   check(epoch >= 0 && step >= 0 && step < course.batches_of(epoch), "a batch of an epoch");
   Slot slot;
   static_cast<UnfinishedBatch&>(slot) = impl_->make.allocate(epoch, step);
   BatchMaker::Scratch scratch = impl_->make.make_scratch();
-  impl_->make_whole(slot, course.batches_before(epoch) + step, scratch);
+  {
+    const std::lock_guard lock(impl_->mutex);
+    impl_->make.begin(slot, epoch, step, impl_->pieces_at(impl_->delivered));
+  }
+  impl_->make_rest(slot, scratch);
   if (slot.failed_row >= 0) throw Error(slot.error_kind, slot.error);
   return std::move(slot.batch);
 }

@@ -22,6 +22,7 @@ namespace weft::data {
 struct LoaderOptions {
   int64_t batch = 128;        // of all shares together, as are those of the stages
   int share = 0, shares = 1;  // of the n rows of a batch those from share * n / shares on, as far as the next share's
+  int64_t grains = 0;  // where shares may change: equal pieces of which a batch consists; a share has at least one
   uint64_t seed = 0;
   int workers = 1;         // threads; 0: batches are made inside next()
   bool automatic = false;  // no more of them work at a time than the steps need, by what both are measured to take
@@ -39,11 +40,20 @@ struct LoaderOptions {
 /// Those of the options, or the one of all epochs.
 std::vector<LoaderStage> stages_of(const LoaderOptions& options);
 
+/// Consecutive ones of `of` equal pieces of a batch.
+struct BatchPieces {
+  int64_t begin = 0, end = 1, of = 1;
+  /// Of a batch of `count` samples: the first row, and the one behind the last.
+  std::pair<int64_t, int64_t> rows(int64_t count) const { return {count * begin / of, count * end / of}; }
+};
+/// Those of the share that the options name: of grains as many as its neighbours have, as far as they can be divided.
+BatchPieces pieces_of(const LoaderOptions& options);
+
 /// Rows of a batch of `count` samples that one of several shares has.
 std::pair<int64_t, int64_t> rows_of_share(int64_t count, int share, int shares);
 
 /// Where stages differ, next() hands out tensors that hold the largest batch of all: of another one the rows, without
-/// gaps, stand at the beginning, and what follows them has no meaning.
+/// gaps, stand at the beginning, and what follows them has no meaning. The same holds where shares may change.
 struct Batch {
   Tensor samples;     // (rows, sample shape): f32, or i32 where samples are tokens; zeros from row `count` on
   Tensor targets;     // (rows, target shape) in the targets' type
@@ -75,6 +85,15 @@ class Loader {
   /// The next batch in order; valid until the next call of next() or start(). Allocates nothing.
   /// An error of a worker comes out here. Error(internal) before start() and past stop_epoch.
   const Batch& next();
+
+  /// From the next start() on, the rows are those of so many grains from `first` on.
+  void set_share(int64_t first, int64_t grains);
+  /// The same from the batch on that next() hands out after `later` others. Every batch before has the rows that were
+  /// ordered before. Call it after next(). Error(internal) for fewer `later` than batches_ahead(), or while another
+  /// change is still to come.
+  void change_share(int64_t first, int64_t grains, int64_t later);
+  /// So many batches may be under way after the one that next() handed out last.
+  int64_t batches_ahead() const;
 
   /// The batch of (epoch, step), made here and now: what next() hands out there.
   Batch load_batch(int64_t epoch, int64_t step) const;

@@ -32,11 +32,16 @@ void check_loader_options(const Dataset& dataset, const LoaderOptions& options) 
   check_info(dataset.info());
   const std::string& name = dataset.info().name;
   check(options.shares >= 1 && options.share >= 0 && options.share < options.shares, "a share of several");
+  check(options.grains == 0 || (options.drop_last && options.grains >= options.shares),
+        "whole batches of at least as many grains as there are shares");
   for (const LoaderStage& stage : stages_of(options)) {
     if (stage.batch < 1) fail(ErrorKind::usage, "[loader] batch {} is too small; at least 1", stage.batch);
     if (stage.batch > (int64_t{1} << 24))
       fail(ErrorKind::usage, "[loader] batch {} is absurdly large; at most {}", stage.batch, int64_t{1} << 24);
-    if (options.drop_last && stage.batch % options.shares != 0) {
+    if (options.grains > 0 && stage.batch % options.grains != 0)
+      fail(ErrorKind::usage, "[loader] batch {} cannot be divided into {} equal grains; choose {}", stage.batch,
+           options.grains, (stage.batch / options.grains + 1) * options.grains);
+    if (options.drop_last && options.grains == 0 && stage.batch % options.shares != 0) {
       const int64_t below = stage.batch - stage.batch % options.shares, above = below + options.shares;
       fail(ErrorKind::usage, "[loader] batch {} cannot be divided into {} equal shares; choose {}{}", stage.batch,
            options.shares, below > 0 ? fmt::format("{} or ", below) : "", above);
@@ -81,6 +86,12 @@ std::pair<int64_t, int64_t> rows_of_share(int64_t count, int share, int shares) 
   return {count * share / shares, count * (share + 1) / shares};
 }
 
+BatchPieces pieces_of(const LoaderOptions& options) {
+  if (options.grains == 0) return {options.share, options.share + 1, options.shares};
+  const auto [begin, end] = rows_of_share(options.grains, options.share, options.shares);
+  return {begin, end, options.grains};
+}
+
 BatchMaker::BatchMaker(const Dataset& dataset, LoaderOptions options)
     : dataset_(dataset),
       options_(checked(dataset, std::move(options))),
@@ -95,6 +106,7 @@ BatchMaker::BatchMaker(const Dataset& dataset, LoaderOptions options)
 /// A batch that is not whole may leave a share one row more than a whole one does, but never more than the largest
 /// share.
 int64_t BatchMaker::rows_of(const Stage& stage) const {
+  if (options_.grains > 0) return stage.batch / options_.grains * (options_.grains - options_.shares + 1);
   if (!options_.drop_last) return (stage.batch + options_.shares - 1) / options_.shares;
   const auto [begin, end] = rows_of_share(stage.batch, options_.share, options_.shares);
   return end - begin;
@@ -119,7 +131,7 @@ int64_t BatchMaker::samples_before(int64_t epoch, int64_t step) const {
 int64_t BatchMaker::position_of(const UnfinishedBatch& unfinished, int64_t row) const {
   const Batch& batch = unfinished.batch;
   const int64_t count = count_of(batch.epoch, batch.step);
-  const int64_t first = rows_of_share(count, options_.share, options_.shares).first;
+  const int64_t first = unfinished.first;
   const bool is_before = row == batch.count;
   const int64_t at = is_before ? (first == 0 ? count : first) - 1 : first + row;
   return samples_before(batch.epoch, batch.step) + at;
@@ -213,11 +225,12 @@ void BatchMaker::fill_target(Scratch& scratch, const SampleKey& key, int64_t epo
   transform_labels(labels, shape[1], shape[2], options_.augment, choice, region, scratch.labels);
 }
 
-void BatchMaker::begin(UnfinishedBatch& unfinished, int64_t epoch, int64_t step) const {
+void BatchMaker::begin(UnfinishedBatch& unfinished, int64_t epoch, int64_t step, const BatchPieces& pieces) const {
   Batch& batch = unfinished.batch;
   batch.epoch = epoch;
   batch.step = step;
-  const auto [first, last] = rows_of_share(count_of(epoch, step), options_.share, options_.shares);
+  const auto [first, last] = pieces.rows(count_of(epoch, step));
+  unfinished.first = first;
   batch.count = last - first;
   unfinished.rows = batch.count + (mixes_a_share() ? 1 : 0);
 }
@@ -251,7 +264,8 @@ void BatchMaker::fill_row(UnfinishedBatch& unfinished, int64_t row, const Permut
 void BatchMaker::finish(UnfinishedBatch& unfinished) const {
   Batch& batch = unfinished.batch;
   const Stage& stage = stage_of(batch);
-  const auto rows = static_cast<size_t>(rows_of(stage)), count = static_cast<size_t>(batch.count);
+  const auto count = static_cast<size_t>(batch.count);
+  const size_t rows = options_.grains > 0 ? count : static_cast<size_t>(rows_of(stage));
   const auto sample_elements = static_cast<size_t>(stage.sample.elements());
   if (options_.mix.on()) {
     std::optional<MixNeighbour> before;
@@ -279,10 +293,11 @@ Tensor BatchMaker::sample(int64_t index, int64_t epoch) const {
   return sample;
 }
 
-void BatchMaker::will_need(int64_t epoch, int64_t step, int64_t first_row, int64_t last_row) const {
+void BatchMaker::will_need(int64_t epoch, int64_t step, const BatchPieces& pieces, int64_t first_row,
+                           int64_t last_row) const {
   if (!dataset_.info().decoded) return;
   const Permutation order = order_of(epoch);
-  const auto [first, last] = rows_of_share(count_of(epoch, step), options_.share, options_.shares);
+  const auto [first, last] = pieces.rows(count_of(epoch, step));
   const int64_t begin = samples_before(epoch, step) + first;
   for (int64_t row = first_row; row < std::min(last_row, last - first); ++row)
     dataset_.will_need(options_.shuffle ? order[begin + row] : begin + row);

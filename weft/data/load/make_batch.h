@@ -13,7 +13,8 @@ namespace weft::data {
 /// A batch with what must be known of all its rows to end it.
 struct UnfinishedBatch {
   Batch batch;
-  int64_t rows = 0;  // to make: those of the batch, and behind them, where a share is mixed, that before its first
+  int64_t first = 0;  // row of the batch of all shares
+  int64_t rows = 0;   // to make: those of the batch, and behind them, where a share is mixed, that before its first
   std::vector<int32_t> labels;  // of rows that are mixed
   Tensor before;                // the sample of such a row
 };
@@ -35,8 +36,8 @@ class BatchMaker {
   /// For those of any one.
   UnfinishedBatch allocate_largest() const;
 
-  /// Says which batch it will be: rows of any other one are forgotten.
-  void begin(UnfinishedBatch& batch, int64_t epoch, int64_t step) const;
+  /// Says which batch it will be, and which rows of it: those of any other one are forgotten.
+  void begin(UnfinishedBatch& batch, int64_t epoch, int64_t step, const BatchPieces& pieces) const;
   /// Allocates nothing but what data sets do. Errors of the data set come out.
   void fill_row(UnfinishedBatch& batch, int64_t row, const Permutation& order, Scratch& scratch) const;
   /// What needs all rows.
@@ -45,7 +46,7 @@ class BatchMaker {
   /// One sample as an epoch sees it.
   Tensor sample(int64_t index, int64_t epoch) const;
   /// Asks the system for the files of such rows.
-  void will_need(int64_t epoch, int64_t step, int64_t first_row, int64_t last_row) const;
+  void will_need(int64_t epoch, int64_t step, const BatchPieces& pieces, int64_t first_row, int64_t last_row) const;
 
   /// The samples of an epoch, in the order of its rows.
   Permutation order_of(int64_t epoch) const;
@@ -65,7 +66,7 @@ class BatchMaker {
   const Stage& stage_of(int64_t epoch, int64_t step) const { return stages_[course_.piece_of(epoch, step).stage]; }
   const Stage& stage_of(const Batch& batch) const { return stage_of(batch.epoch, batch.step); }
   UnfinishedBatch allocate(int64_t rows, const Shape& sample) const;
-  /// Of a batch of this stage that is whole.
+  /// Of a batch of this stage that is whole; where shares may change, the most.
   int64_t rows_of(const Stage& stage) const;
   /// Those of all shares in this batch.
   int64_t count_of(int64_t epoch, int64_t step) const;

@@ -1,5 +1,6 @@
 #include "weft/run/checkpoint/manifest.h"
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -89,7 +90,8 @@ step::Position position_from(const json& j) {
           .stopping = j.contains("stopping") ? stopping_from(j["stopping"]) : step::StoppingState{},
           .validated_step = whole_number(j.value("validated_step", json(0))),
           .ended = j.value("ended", std::string()),
-          .averaging = j.contains("averaging") ? averaging_from(j["averaging"]) : step::AveragingState{}};
+          .averaging = j.contains("averaging") ? averaging_from(j["averaging"]) : step::AveragingState{},
+          .grains = j.value("grains", std::vector<int64_t>())};
 }
 
 json to_json(const step::EpochMetrics& m) {
@@ -177,6 +179,7 @@ std::string print_manifest(const Manifest& manifest) {
     root["position"]["plateau"] = to_json(manifest.position.plateau);
   if (manifest.position.averaging != step::AveragingState{})
     root["position"]["averaging"] = to_json(manifest.position.averaging);
+  if (!manifest.position.grains.empty()) root["position"]["grains"] = manifest.position.grains;
   if (manifest.position.stopping != step::StoppingState{})
     root["position"]["stopping"] = to_json(manifest.position.stopping);
   if (manifest.position.validated_step > 0) root["position"]["validated_step"] = manifest.position.validated_step;
@@ -214,6 +217,8 @@ void require_sense(const Manifest& manifest, const std::string& name) {
   require(is_count(p.plateau.bad_epochs) && is_count(p.plateau.cooldown), "position.plateau");
   require(is_count(p.stopping.evaluations_since), "position.stopping");
   require(std::isfinite(p.averaging.first_loss) && is_count(p.averaging.period), "position.averaging");
+  require(std::all_of(p.grains.begin(), p.grains.end(), [&](int64_t share) { return share >= 1 && is_count(share); }),
+          "position.grains");
   require(manifest.parts.ranks >= 0 && manifest.parts.ranks <= (int64_t{1} << 20), "parts.ranks");
   if (manifest.best) require(is_count(manifest.best->step) && manifest.best->step <= p.step, "best.step");
   if (manifest.last_epoch)

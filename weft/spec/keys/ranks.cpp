@@ -1,4 +1,5 @@
-// [compression], [averaging], [mesh], [shard], [pipeline]: what several ranks exchange, and what each of them keeps.
+// [compression], [averaging], [mesh], [shard], [pipeline], [balance]: what several ranks exchange, what each of them
+// keeps, and how much each of them computes.
 #include "weft/spec/recipe_keys.h"
 
 namespace weft::spec {
@@ -66,6 +67,16 @@ std::vector<RecipeKey> rank_keys() {
            .quiet()
            .add("chunks", &Pipeline::chunks,
                 {.low = 1, .high = 64, .help = "of layers, which each rank has", .read_by = {"interleaved"}})
+           .quiet()
+           .take())
+    keys.push_back(std::move(key));
+  for (RecipeKey& key :
+       KeySection<BalanceSpec>("balance", [](RunSpec& spec) -> BalanceSpec& { return spec.balance; })
+           .add("grains", &BalanceSpec::grains,
+                {.low = 0, .high = 65536, .help = "equal pieces of each batch that ranks take by their shares; 0: off"})
+           .quiet()
+           .add("by_speed", &BalanceSpec::by_speed,
+                {.help = "ranks that stay slow take fewer grains; false: all take as many"})
            .quiet()
            .take())
     keys.push_back(std::move(key));

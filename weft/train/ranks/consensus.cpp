@@ -47,8 +47,8 @@ void Consensus::before_run(const Executor& executor, bool wants_exchange) {
   if (&executor == stops_in_) stops_in_->set_scalar(step::kStop, wish(wants_exchange));
 }
 
-void Consensus::after_run(const Executor& executor) {
-  if (&executor == stops_in_) take(static_cast<double>(executor.scalar_output(step::kStop)));
+void Consensus::after_run(const Executor& executor, bool completes) {
+  if (&executor == stops_in_ && completes) take(static_cast<double>(executor.scalar_output(step::kStop)));
   const auto is_finite = [&](const char* output) { return std::isfinite(executor.scalar_output(output)); };
   if (&executor == own_loss_in_) own_.loss = own_.loss && is_finite(step::kOwnLoss);
   if (&executor == own_gradient_in_) own_.gradient = own_.gradient && is_finite(step::kOwnGradient);

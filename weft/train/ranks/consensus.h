@@ -25,9 +25,10 @@ class Consensus {
   };
   /// From now on batches run in `batch`. Where the update is a graph of its own, it runs in `update`.
   void bind(const Part& batch, const Part& update);
-  /// Call these before and after each run of either part. Neither allocates.
+  /// Call these before and after each run of either part. Neither allocates. `completes`: the run is of the last piece
+  /// of a batch on this rank, after which alone ranks with different numbers of pieces exchange anything.
   void before_run(const Executor& executor, bool wants_exchange);
-  void after_run(const Executor& executor);
+  void after_run(const Executor& executor, bool completes = true);
   /// Call after a step: whether any rank was asked to stop. All ranks return the same.
   bool stops();
   /// Call after stops(): whether the first rank asked for an exchange before a run of the step.

@@ -28,16 +28,18 @@ std::string short_seconds(double seconds) {
 
 }  // namespace
 
-std::string describe(const RankPace& pace, const comm::Communicator& ranks) {
+std::string describe(const RankPace& pace, const comm::Communicator& ranks, bool of_equal_shares) {
   const std::string name = comm::name_of_rank(ranks, pace.rank);
   const std::string times = fmt::format("({}, {})", short_seconds(pace.own.step), short_seconds(pace.others_step));
   if (!pace.is_slow) return fmt::format("{} is as fast as the others again {}", name, times);
+  const char* const per = of_equal_shares ? "for an equal share" : "per step";
   const bool by_input = pace.own.input_wait > (pace.own.step - pace.others_step) / 2;
-  return fmt::format(
-      "{} takes {:.1f} times as long per step as the others {}, which wait for it; {}", name, pace.factor(), times,
-      by_input ? fmt::format("{} of that it waits for its batches: see its disk, or what else reads there",
-                             short_seconds(pace.own.input_wait))
-               : "see what else runs there, and whether its cores are slower or too hot");
+  return fmt::format("{} takes {:.1f} times as long {} as the others {}{}; {}", name, pace.factor(), per, times,
+                     of_equal_shares ? "" : ", which wait for it",
+                     by_input
+                         ? fmt::format("{} of that it waits for its batches: see its disk, or what else reads there",
+                                       short_seconds(pace.own.input_wait))
+                         : "see what else runs there, and whether its cores are slower or too hot");
 }
 
 std::vector<RankPace> SlowRanks::judge(std::span<const OwnSeconds> round) {

@@ -27,8 +27,9 @@ struct RankPace {
   double factor() const { return own.step / others_step; }
 };
 
-/// "rank 3 on host 'b' takes 1.8 times as long per step as the others (0.42 s, 0.23 s), which wait for it; ..."
-std::string describe(const RankPace& pace, const comm::Communicator& ranks);
+/// "rank 3 on host 'b' takes 1.8 times as long per step as the others (0.42 s, 0.23 s), which wait for it; ...".
+/// `of_equal_shares`: the ranks may have different shares of a batch, and the times are those of equal ones.
+std::string describe(const RankPace& pace, const comm::Communicator& ranks, bool of_equal_shares = false);
 
 class SlowRanks {
  public:

@@ -1,6 +1,7 @@
 #include "weft/train/ranks/step_times.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "weft/comm/exchange.h"
@@ -38,7 +39,13 @@ bool StepTimes::is_due() const {
   return ranks_ != nullptr && comm::is_first(ranks_) && steps_ >= kRoundSteps && clock_() - begin_ >= kRoundSeconds;
 }
 
-std::vector<RankPace> StepTimes::exchange() {
+void StepTimes::begin_anew() {
+  sum_ = {};
+  steps_ = 0;
+  begin_ = clock_();
+}
+
+std::vector<RankPace> StepTimes::exchange(std::span<const int64_t> shares) {
   const size_t own = kNumbers * static_cast<size_t>(ranks_->rank());
   std::fill(exchanged_.begin(), exchanged_.end(), 0);
   exchanged_[own] = sum_.step / steps_;
@@ -52,9 +59,13 @@ std::vector<RankPace> StepTimes::exchange() {
     totals_[rank] += steps_ * round_[rank].step;
   }
   total_steps_ += steps_;
-  sum_ = {};
-  steps_ = 0;
-  begin_ = clock_();
+  begin_anew();
+  const double equal = std::accumulate(shares.begin(), shares.end(), 0.0) / static_cast<double>(round_.size());
+  for (size_t rank = 0; rank < shares.size(); ++rank) {
+    const double factor = equal / static_cast<double>(shares[rank]);
+    round_[rank].step *= factor;
+    round_[rank].input_wait *= factor;
+  }
   return slow_ranks_.judge(round_);
 }
 

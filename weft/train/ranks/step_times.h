@@ -2,7 +2,9 @@
 // step that the first rank's clock chooses and that the step itself announces (Consensus).
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "weft/base/clock.h"
@@ -27,7 +29,13 @@ class StepTimes {
   /// On the first rank: whether the round has lasted its seconds and its steps.
   bool is_due() const;
   /// Ends the round; all ranks must call it after the same step. Returns the changes of pace, the same on all ranks.
-  std::vector<RankPace> exchange();
+  /// `shares`: the parts of a batch that the ranks had in this round, where those may differ. Ranks are then compared
+  /// by what equal shares would take them.
+  std::vector<RankPace> exchange(std::span<const int64_t> shares = {});
+  /// Of each rank, as they were compared in the last exchange.
+  std::span<const OwnSeconds> round() const { return round_; }
+  /// Forgets the steps of a round that has not ended; all ranks must call it before the same step.
+  void begin_anew();
   /// Per rank, the mean over all steps of all rounds; empty before the first round.
   std::vector<double> means() const;
 
