@@ -26,7 +26,7 @@ double forward_seconds(const CompiledStep& compiled, double batches, const NodeT
 
 /// Of a batch of an evaluation, a part for which there is a plan.
 int64_t rows_of_rank(const program::PreparedRun& run, int64_t batch) {
-  const program::BatchShare& share = run.share;
+  const program::BatchShare& share = run.evaluation_share;
   if (run.spec.virtual_ranks > 0)
     return step::rows_of_shards(batch, run.spec.virtual_ranks, share.share, share.shares).front();
   const auto [begin, end] = data::rows_of_share(batch, share.share, share.shares);

@@ -66,8 +66,6 @@ class PlannedStep {
   int rank() const;
   /// Of the rank's step in a pipeline; null: there is none.
   const step::PipelineOutlook* pipeline() const { return training_.pipeline ? &*training_.pipeline : nullptr; }
-  /// Of the rank's states.
-  int64_t state_bytes() const { return step::state_bytes(training_); }
   /// Bytes of memory: the larger arena, the states, a batch.
   int64_t total_bytes();
   /// Of the states that a rank keeps: weights, statistics, those of the optimiser.

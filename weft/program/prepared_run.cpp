@@ -126,7 +126,7 @@ void PreparedRun::compile_training() {
 /// Of what a process computes at a time, where that is a part of a step, else of a half of it.
 void PreparedRun::add_noise_probe() {
   if (spec.metrics.noise_every == 0) return;
-  const int summed_over = step::trains_apart(spec) ? 1 : share.shares;
+  const int summed_over = step::trains_apart(spec) ? 1 : training_share.shares;
   const auto part = [this, summed_over](const spec::StepShape& shape) {
     spec::StepShape own = own_part(shape);
     if (summed_over == 1 && !step.update) own.batch /= 2;

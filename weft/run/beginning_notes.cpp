@@ -60,10 +60,10 @@ void note_beginning(program::PreparedRun& run, const RunOptions& options) {
         fmt::format("virtual_ranks = {}: each rank computes with {} of {} cores; --threads N takes more, and is part "
                     "of what decides the weights",
                     run.spec.virtual_ranks, run.spec.threads, cores));
-  if (const int64_t grains = run.spec.balance.grains; grains > 0 && grains < 4 * run.share.shares)
+  if (const int64_t grains = run.spec.balance.grains; grains > 0 && grains < 4 * run.training_share.shares)
     options.note(fmt::format(
         "balance.grains = {} on {} ranks: shares can only change by large steps; {} or more follow speeds better",
-        grains, run.share.shares, 4 * run.share.shares));
+        grains, run.training_share.shares, 4 * run.training_share.shares));
   note_files(run, options);
   if (!run.spec.init.empty())
     if (const std::string note =

@@ -342,6 +342,8 @@ void check_noise(const RunSpec& spec) {
   const char* conflict = scales_loss(spec)        ? "a loss that is scaled: set loss_scaling.mode=none"
                          : spec.virtual_ranks > 0 ? "virtual ranks: set virtual_ranks=0"
                          : spec.shard.zero == 3   ? "weights that ranks share: set shard.zero to 2 or less"
+                         : spec.mesh.tensor > 1   ? "ranks that share the layers: set mesh.tensor=1"
+                         : spec.mesh.pipeline > 1 ? "ranks that divide the layers: set mesh.pipeline=1"
                                                   : nullptr;
   if (conflict != nullptr)
     fail(ErrorKind::usage, "metrics.noise_every = {} measures gradients of one rank, which it cannot with {}",

@@ -308,7 +308,7 @@ Graph build_gradient_probe(const Library& library, const spec::RunSpec& spec, co
   Graph& graph = model.graph;
   graph.set_name(spec.model.name + " gradient probe");
   const ValueId losses = row_losses(model, spec.loss, library, batch, mixed, /*training=*/true);
-  const ShardResults shard = add_results(model, input, losses, mixed, /*is_sharded=*/false, /*ranks=*/1);
+  const ShardResults shard = add_results(model, input, losses, mixed, Piece::all, /*ranks=*/1);
   ValueId sum;
   for (const TrainedParameter& parameter : add_parameter_gradients(model, spec, shard.loss)) {
     const ValueId square = ops::squared_norm(graph, parameter.gradient);
