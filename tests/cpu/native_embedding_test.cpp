@@ -60,7 +60,10 @@ TEST(NativeDropout, DropsTheSameElementsAsTheReference) {
       c.op = "dropout";
       c.inputs = {f32(shape), i64({}), i64({})};
       c.outputs = {f32(shape)};
-      c.attributes = {{"probability", probability}, {"stream", int64_t{3}}};
+      c.attributes = {{"probability", probability},
+                      {"stream", int64_t{3}},
+                      {"blocks", std::vector<int64_t>{}},
+                      {"parts", std::vector<int64_t>{}}};
       c.low = 0.5;
       c.tolerance = 2e-7;
       c.prepare = [](std::vector<Tensor>& inputs) { inputs[2].data_as<int64_t>()[0] = int64_t{1} << 40; };

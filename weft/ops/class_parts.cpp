@@ -50,6 +50,7 @@ OpDef terms_op() {
   };
   const std::vector<OpExample::Range> ranges{{-2, 2}, {0, 5}, {1, 2}, {0, 2}};
   op.examples = {{"two parts", {f32({6, 5}), i32({6}), f32({6}), i64({})}, {{"parts", int64_t{2}}}, ranges},
+                 {"three parts", {f32({3, 17}), i32({3}), f32({3}), i64({})}, {{"parts", int64_t{3}}}, ranges},
                  {"label smoothing",
                   {f32({4, 5}), i32({4}), f32({4}), i64({})},
                   {{"parts", int64_t{2}}, {"label_smoothing", 0.1}},
@@ -78,11 +79,13 @@ OpDef backward_op() {
     return 5 * outputs.front().elements();
   };
   const std::vector<OpExample::Range> ranges{{-1, 1}, {-2, 2}, {0, 5}, {2, 4}, {0, 2}};
-  op.examples = {{"two parts", {f32({6}), f32({6, 5}), i32({6}), f32({6}), i64({})}, {{"parts", int64_t{2}}}, ranges},
-                 {"label smoothing",
-                  {f32({4}), f32({4, 5}), i32({4}), f32({4}), i64({})},
-                  {{"parts", int64_t{2}}, {"label_smoothing", 0.1}},
-                  ranges}};
+  op.examples = {
+      {"two parts", {f32({6}), f32({6, 5}), i32({6}), f32({6}), i64({})}, {{"parts", int64_t{2}}}, ranges},
+      {"three parts", {f32({3}), f32({3, 17}), i32({3}), f32({3}), i64({})}, {{"parts", int64_t{3}}}, ranges},
+      {"label smoothing",
+       {f32({4}), f32({4, 5}), i32({4}), f32({4}), i64({})},
+       {{"parts", int64_t{2}}, {"label_smoothing", 0.1}},
+       ranges}};
   return op;
 }
 

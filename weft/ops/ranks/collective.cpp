@@ -45,7 +45,9 @@ OpDef axis_place_op() {
   op.outputs = {"place"};
   op.attributes = {axis_attribute(), required_attribute("ranks", int64_t{2}, "along the axis")};
   op.infer = [](const InferContext&) -> std::vector<TensorType> { return {i64({})}; };
-  op.examples = {{"of two", {}, {{"ranks", int64_t{2}}}}};
+  op.examples = {{"of two", {}, {{"ranks", int64_t{2}}}},
+                 {"of three", {}, {{"ranks", int64_t{3}}}},
+                 {"along tensor", {}, {{"ranks", int64_t{2}}, {kAxis, std::string(kTensorAxis)}}}};
   return op;
 }
 
