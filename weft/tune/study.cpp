@@ -79,9 +79,13 @@ StudySettings parse_settings(const std::function<std::string(const std::string&)
 
 /// Studies of the first format know no copies of trials.
 void raise_format(Database& database) {
+  const auto is_old = [&] {
+    Statement found = database.prepare("SELECT value FROM settings WHERE name = 'format'");
+    return found.step() && found.text(0) == "1";
+  };
+  if (!is_old()) return;  // without a lock, which somebody may hold
   Transaction transaction(database);
-  Statement found = database.prepare("SELECT value FROM settings WHERE name = 'format'");
-  if (found.step() && found.text(0) == "1") {
+  if (is_old()) {
     database.execute(
         "ALTER TABLE trials ADD COLUMN parent INTEGER NOT NULL DEFAULT -1;"
         "ALTER TABLE trials ADD COLUMN begun INTEGER NOT NULL DEFAULT 0;");

@@ -300,9 +300,10 @@ void add_losses(KernelTable& table, Isa isa) {
     table.add(op, {"native",
                    [isa, make](const NodeSignature& node, const KernelOptions& options,
                                std::string& why_not) -> std::unique_ptr<Kernel> {
-                     for (const TensorType& type : node.inputs)
+                     for (const TensorType& type : node.inputs) {
                        if (!type.layout.is_plain()) return declined(why_not, "an operand is not row-major");
-                     if (node.inputs[0].elements() == 0) return declined(why_not, "the input is empty");
+                       if (type.elements() == 0) return declined(why_not, "an operand is empty");
+                     }
                      return make(node, options.threads, loops_for<float>(isa));
                    }});
   };
