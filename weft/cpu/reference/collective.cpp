@@ -1,6 +1,7 @@
 // The collectives of a rank that is alone: what it gives to another, that one gives to it.
 #include "weft/graph/collective.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "weft/base/error.h"
@@ -39,7 +40,7 @@ Body prepare_first_part(const NodeSignature& node) {
   const auto dimension = static_cast<int>(node.attributes.integer("dimension"));
   int64_t runs = node.attributes.integer("blocks");
   for (int before = 0; before < dimension; ++before) runs *= node.inputs[0].shape[before];
-  const auto bytes = static_cast<size_t>(node.outputs[0].bytes() / runs);
+  const auto bytes = static_cast<size_t>(node.outputs[0].bytes() / std::max<int64_t>(1, runs));
   const auto stride = bytes * static_cast<size_t>(node.attributes.integer("ranks"));
   return [=](const KernelArguments& arguments) {
     for (size_t run = 0; run < static_cast<size_t>(runs); ++run)
