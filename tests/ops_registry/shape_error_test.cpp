@@ -102,7 +102,8 @@ bool takes_any_rank(const OpDef& op, const OpExample& call) {
                                             "quantized_matmul",
                                             "quantize_linear",
                                             "dequantize_linear",
-                                            "requantize"};
+                                            "requantize",
+                                            "quantized_affine"};
   if (op.name == "reshape") {  // with an open dimension
     const auto& dims = std::get<std::vector<int64_t>>(call.attributes.values().at("shape"));
     return std::count(dims.begin(), dims.end(), -1) > 0;
