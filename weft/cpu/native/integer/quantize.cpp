@@ -173,7 +173,7 @@ class AffineRuns : public Kernel {
         result_(node.outputs[0].dtype),
         range_(ops::range_of(node.attributes, result_)),
         threads_(threads),
-        affine_(row_loops_for(isa).affine[node.inputs[0].dtype == DType::u8][result_ == DType::u8]) {}
+        affine_(row_loops_for(isa).affine[result_ == DType::u8]) {}
   std::string name() const override { return "native:quantized_affine"; }
 
   void run(const KernelArguments& a) override {
@@ -240,6 +240,8 @@ std::unique_ptr<Kernel> make_runs(const NodeSignature& node, const KernelOptions
   }
   const auto runs = runs_of(node, per_channel);
   if (!runs || !is_full(node.inputs[0])) return declined(why_not, "layout of " + to_string(node.inputs[0]));
+  if (node.op->name == "quantized_affine" && node.inputs[0].dtype != node.outputs[0].dtype)
+    return declined(why_not, "integers of two types");
   if (node.op->name == "quantized_affine") return std::make_unique<AffineRuns>(node, *runs, options.threads, isa);
   if (node.op->name == "requantize") return std::make_unique<RequantizeRuns>(node, *runs, options.threads, isa);
   return std::make_unique<QuantizeRuns>(node, *runs, options.threads, isa);

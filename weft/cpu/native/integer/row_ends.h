@@ -89,8 +89,8 @@ struct RowLoops {
   ByteLoops of_i8, of_u8;
   /// [a is u8][b is u8][result is u8]
   void (*add[2][2][2])(const AddRun&, const void* a, const void* b, void* to);
-  /// [q is u8][result is u8]
-  void (*affine[2][2])(const AffineRun&, const void* from, void* to);
+  /// [they are u8], of one type
+  void (*affine[2])(const AffineRun&, const void* from, void* to);
 };
 
 const RowLoops& row_loops_for(Isa isa);

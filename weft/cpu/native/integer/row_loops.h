@@ -291,5 +291,4 @@ constexpr Loops loops{store_sums,
                         {add_run<int8_t, uint8_t, int8_t>, add_run<int8_t, uint8_t, uint8_t>}},
                        {{add_run<uint8_t, int8_t, int8_t>, add_run<uint8_t, int8_t, uint8_t>},
                         {add_run<uint8_t, uint8_t, int8_t>, add_run<uint8_t, uint8_t, uint8_t>}}},
-                      {{affine_run<int8_t, int8_t>, affine_run<int8_t, uint8_t>},
-                       {affine_run<uint8_t, int8_t>, affine_run<uint8_t, uint8_t>}}};
+                      {affine_run<int8_t, int8_t>, affine_run<uint8_t, uint8_t>}};

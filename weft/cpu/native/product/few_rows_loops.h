@@ -25,16 +25,19 @@ void few_rows(const T* x, const T* matrix, int64_t depth, int64_t begin, int64_t
 template <typename T, typename Result>
 void multiply(const T* x, const T* matrix, int64_t rows, int64_t depth, int64_t begin, int64_t end, int64_t width,
               Result* y) {
-  switch (rows) {
-    case 1:
-      return few_rows<1>(x, matrix, depth, begin, end, width, y);
-    case 2:
-      return few_rows<2>(x, matrix, depth, begin, end, width, y);
-    case 3:
-      return few_rows<3>(x, matrix, depth, begin, end, width, y);
-    default:
-      return few_rows<4>(x, matrix, depth, begin, end, width, y);
+  // Each row gives the same bits beside whatever others: some numbers of rows are made of others, for the library's
+  // size.
+#if WEFT_LANES > 4
+  if (rows == 4) return few_rows<4>(x, matrix, depth, begin, end, width, y);
+  if (rows >= 2) {
+    few_rows<2>(x, matrix, depth, begin, end, width, y);
+    x += 2 * depth;
+    y += 2 * width;
+    rows -= 2;
   }
+#endif
+  for (int64_t row = 0; row < rows; ++row)
+    few_rows<1>(x + row * depth, matrix, depth, begin, end, width, y + row * width);
 }
 
 template <typename T>

@@ -19,15 +19,15 @@ namespace {
 /// Rows of gates are [4 width], one gate after the other; those of states [width].
 struct LstmStep {
   int64_t width;
-  const float *weight, *bias;                // [4 width, width], [4 width]
-  const float *hidden_before, *cell_before;  // of all rows
+  const float *weight, *bias;  // [4 width, width], [4 width]
+  const float *hidden_before, *cell_before;
   const float* projected;
   float *output, *cell, *gates;
 };
 
 struct Loops {
-  /// By the number of rows less 1: units [begin, end). `sums` holds 4 (end - begin) numbers for each row.
-  void (*lstm_units[4])(const LstmStep&, int64_t begin, int64_t end, float* sums);
+  /// Units [begin, end) of one row. `sums` holds 4 (end - begin) numbers.
+  void (*lstm_units)(const LstmStep&, int64_t begin, int64_t end, float* sums);
 };
 
 }  // namespace
@@ -86,7 +86,7 @@ class LstmFewRows : public Kernel {
             std::min(4 * width_ * width_ / kWorthAThread, (width_ + kUnitsOfLine - 1) / kUnitsOfLine), 1, threads))),
         threads_(threads),
         reverse_(node.attributes.boolean("reverse")),
-        units_(loops_for(isa).lstm_units[rows_ - 1]) {}
+        units_(loops_for(isa).lstm_units) {}
   std::string name() const override { return "native:lstm_few_rows"; }
   int64_t workspace_bytes() const override { return parts_ * part_bytes(); }
 
@@ -96,7 +96,7 @@ class LstmFewRows : public Kernel {
   }
 
  private:
-  int64_t part_bytes() const { return align_up(4 * rows_ * (width_ + kUnitsOfLine) * 4); }
+  int64_t part_bytes() const { return align_up(4 * (width_ + kUnitsOfLine) * 4); }
   int64_t time(int64_t step) const { return reverse_ ? steps_ - 1 - step : step; }
 
   void run_part(const KernelArguments& a, int part, int parts, Meeting& meeting) const {
@@ -106,16 +106,19 @@ class LstmFewRows : public Kernel {
     const int64_t states = rows_ * width_;
     for (int64_t step = 0; step < steps_; ++step) {
       const int64_t at = time(step) * states, before = step == 0 ? 0 : time(step - 1) * states;
-      const LstmStep task{.width = width_,
-                          .weight = a.input(1),
-                          .bias = a.input(2),
-                          .hidden_before = step == 0 ? a.input(3) : a.output(0) + before,
-                          .cell_before = step == 0 ? a.input(4) : a.output(1) + before,
-                          .projected = a.input(0) + 4 * at,
-                          .output = a.output(0) + at,
-                          .cell = a.output(1) + at,
-                          .gates = a.output(2) + 4 * at};
-      if (begin < end) units_(task, begin, end, sums);
+      for (int64_t row = 0; row < rows_ && begin < end; ++row) {
+        const int64_t own = row * width_;
+        units_({.width = width_,
+                .weight = a.input(1),
+                .bias = a.input(2),
+                .hidden_before = (step == 0 ? a.input(3) : a.output(0) + before) + own,
+                .cell_before = (step == 0 ? a.input(4) : a.output(1) + before) + own,
+                .projected = a.input(0) + 4 * (at + own),
+                .output = a.output(0) + at + own,
+                .cell = a.output(1) + at + own,
+                .gates = a.output(2) + 4 * (at + own)},
+               begin, end, sums);
+      }
       if (parts > 1 && step + 1 < steps_) meeting.wait(parts);
     }
   }
@@ -135,6 +138,7 @@ void add_lstm_few_rows(KernelTable& table, Isa isa) {
                        if (!all_plain_f32(node, why_not)) return nullptr;
                        const Shape& states = node.outputs[0].shape;
                        if (states.elements() == 0) return declined(why_not, "there is nothing to compute");
+                       if (loops_for(isa).lstm_units == nullptr) return declined(why_not, "the processor has no AVX2");
                        if (states[1] > kMostRows) return declined(why_not, "more than four rows");
                        return std::make_unique<LstmFewRows>(node, options.threads, isa);
                      }});
