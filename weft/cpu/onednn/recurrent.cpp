@@ -129,7 +129,7 @@ class Lstm final : public Recurrence {
       const float* cells = before(step, out(a, 1), in(a, 4));
       for_rows([&, first = time(step) * batch_](int64_t n) {
         const int64_t state = (first + n) * width_;
-        gates_.lstm({width_, in(a, 0) + 4 * state, buffer(a) + 4 * n * width_, in(a, 2), cells + n * width_,
+        gates_.lstm({width_, width_, in(a, 0) + 4 * state, buffer(a) + 4 * n * width_, in(a, 2), cells + n * width_,
                      out(a, 0) + state, out(a, 1) + state, out(a, 2) + 4 * state});
       });
     }

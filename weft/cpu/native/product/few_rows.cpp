@@ -1,6 +1,8 @@
 // matmul of at most four rows and a transposed matrix: the products of a fully connected layer for one sample, or for
 // one token of a text. Such a product reads the matrix once and does little with it. oneDNN rearranges the matrix
 // first, which takes as long again.
+#include "weft/cpu/native/product/few_rows.h"
+
 #include <algorithm>
 
 #include "weft/base/parallel.h"
@@ -81,6 +83,8 @@ bool is_served(const NodeSignature& node, std::string& why_not) {
 }
 
 }  // namespace
+
+MultiplyFewRows multiply_few_rows(Isa isa) { return loops_for<float>(isa).in_f32; }
 
 void add_few_rows(KernelTable& table, Isa isa) {
   table.add("matmul", {"native",

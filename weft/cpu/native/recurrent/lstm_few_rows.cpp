@@ -6,36 +6,13 @@
 #include <thread>
 
 #include "weft/base/parallel.h"
+#include "weft/cpu/native/product/few_rows.h"
+#include "weft/cpu/native/recurrent/recurrent_gates.h"
 #include "weft/cpu/native/support/families.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
-
-namespace weft::native {
-
-namespace {
-
-/// Rows of gates are [4 width], one gate after the other; those of states [width].
-struct LstmStep {
-  int64_t width;
-  const float *weight, *bias;  // [4 width, width], [4 width]
-  const float *hidden_before, *cell_before;
-  const float* projected;
-  float *output, *cell, *gates;
-};
-
-struct Loops {
-  /// Units [begin, end) of one row. `sums` holds 4 (end - begin) numbers.
-  void (*lstm_units)(const LstmStep&, int64_t begin, int64_t end, float* sums);
-};
-
-}  // namespace
-
-}  // namespace weft::native
-
-#define WEFT_LOOPS "weft/cpu/native/recurrent/lstm_few_rows_loops.h"
-#include "weft/cpu/native/support/multiversion.h"
 
 namespace weft::native {
 
@@ -86,9 +63,10 @@ class LstmFewRows : public Kernel {
             std::min(4 * width_ * width_ / kWorthAThread, (width_ + kUnitsOfLine - 1) / kUnitsOfLine), 1, threads))),
         threads_(threads),
         reverse_(node.attributes.boolean("reverse")),
-        units_(loops_for(isa).lstm_units) {}
+        multiply_(multiply_few_rows(isa)),
+        gates_(recurrent_gates(isa)) {}
   std::string name() const override { return "native:lstm_few_rows"; }
-  int64_t workspace_bytes() const override { return parts_ * part_bytes(); }
+  int64_t workspace_bytes() const override { return align_up(4 * rows_ * width_ * 4); }
 
   void run(const KernelArguments& a) override {
     Meeting meeting;
@@ -96,28 +74,23 @@ class LstmFewRows : public Kernel {
   }
 
  private:
-  int64_t part_bytes() const { return align_up(4 * (width_ + kUnitsOfLine) * 4); }
   int64_t time(int64_t step) const { return reverse_ ? steps_ - 1 - step : step; }
 
   void run_part(const KernelArguments& a, int part, int parts, Meeting& meeting) const {
     const auto [first, last] = split_range((width_ + kUnitsOfLine - 1) / kUnitsOfLine, part, parts);
     const int64_t begin = first * kUnitsOfLine, end = std::min(last * kUnitsOfLine, width_);
-    auto* const sums = reinterpret_cast<float*>(static_cast<std::byte*>(a.workspace) + part * part_bytes());
+    auto* const sums = static_cast<float*>(a.workspace);  // [rows, 4 width], of which each part has some columns
     const int64_t states = rows_ * width_;
     for (int64_t step = 0; step < steps_; ++step) {
       const int64_t at = time(step) * states, before = step == 0 ? 0 : time(step - 1) * states;
-      for (int64_t row = 0; row < rows_ && begin < end; ++row) {
-        const int64_t own = row * width_;
-        units_({.width = width_,
-                .weight = a.input(1),
-                .bias = a.input(2),
-                .hidden_before = (step == 0 ? a.input(3) : a.output(0) + before) + own,
-                .cell_before = (step == 0 ? a.input(4) : a.output(1) + before) + own,
-                .projected = a.input(0) + 4 * (at + own),
-                .output = a.output(0) + at + own,
-                .cell = a.output(1) + at + own,
-                .gates = a.output(2) + 4 * (at + own)},
-               begin, end, sums);
+      const float* const hidden = step == 0 ? a.input(3) : a.output(0) + before;
+      const float* const cells = step == 0 ? a.input(4) : a.output(1) + before;
+      for (int64_t gate = 0; gate < 4; ++gate)
+        multiply_(hidden, a.input(1), rows_, width_, gate * width_ + begin, gate * width_ + end, 4 * width_, sums);
+      for (int64_t row = 0; row < rows_; ++row) {
+        const int64_t own = row * width_ + begin, gates = row * 4 * width_ + begin;
+        gates_.lstm({width_, end - begin, a.input(0) + 4 * at + gates, sums + gates, a.input(2) + begin, cells + own,
+                     a.output(0) + at + own, a.output(1) + at + own, a.output(2) + 4 * at + gates});
       }
       if (parts > 1 && step + 1 < steps_) meeting.wait(parts);
     }
@@ -126,7 +99,8 @@ class LstmFewRows : public Kernel {
   const int64_t steps_, rows_, width_;
   const int parts_, threads_;
   const bool reverse_;
-  void (*const units_)(const LstmStep&, int64_t, int64_t, float*);
+  const MultiplyFewRows multiply_;
+  const RecurrentGates& gates_;
 };
 
 }  // namespace
@@ -138,7 +112,6 @@ void add_lstm_few_rows(KernelTable& table, Isa isa) {
                        if (!all_plain_f32(node, why_not)) return nullptr;
                        const Shape& states = node.outputs[0].shape;
                        if (states.elements() == 0) return declined(why_not, "there is nothing to compute");
-                       if (loops_for(isa).lstm_units == nullptr) return declined(why_not, "the processor has no AVX2");
                        if (states[1] > kMostRows) return declined(why_not, "more than four rows");
                        return std::make_unique<LstmFewRows>(node, options.threads, isa);
                      }});

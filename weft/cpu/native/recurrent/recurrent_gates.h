@@ -10,7 +10,7 @@ namespace weft::native {
 // Rows of gates are [gates H], one gate after the other; all others are [H].
 
 struct LstmRow {
-  int64_t width;
+  int64_t width, units;  // of the layer; and so many of them, to whose first the pointers point
   const float *projected, *product, *bias, *cell_before;
   float *output, *cell, *gates;
 };

@@ -7,7 +7,7 @@ void lstm_row(const LstmRow& row) {
   const float *x = row.projected, *u = row.product, *b = row.bias, *before = row.cell_before;
   float *gates = row.gates, *cell = row.cell, *output = row.output;
 #pragma omp simd
-  for (int64_t k = 0; k < width; ++k) {
+  for (int64_t k = 0; k < row.units; ++k) {
     const float i = sigmoid_of(x[k] + u[k] + b[k]);
     const float f = sigmoid_of(x[width + k] + u[width + k] + b[width + k]);
     const float g = tanh_of(x[2 * width + k] + u[2 * width + k] + b[2 * width + k]);
