@@ -58,8 +58,8 @@ TEST(PipelineOrder, DoesEachMicroBatchOnce) {
       const auto order = pipeline_order(schedule, 4, 8, chunks, 1, 1, 1);
       for (const auto& steps : order) {
         std::set<std::tuple<int, int, int>> seen;
-        for (const PipelineStep& step : steps)
-          EXPECT_TRUE(seen.insert({static_cast<int>(step.kind), step.micro_batch, step.chunk}).second);
+        for (const passes::PipelineSlot& step : steps)
+          EXPECT_TRUE(seen.insert({static_cast<int>(step.work), step.micro_batch, step.chunk}).second);
         EXPECT_EQ(seen.size(), static_cast<size_t>(8 * chunks * (splits_backward(schedule) ? 3 : 2)));
       }
     }

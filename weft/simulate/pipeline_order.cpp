@@ -11,45 +11,25 @@ namespace weft::simulate {
 
 namespace {
 
-using Kind = PipelineStep::Kind;
-using Order = std::vector<std::vector<PipelineStep>>;
+using passes::PipelineWork;
+using Order = passes::PipelineSchedule;
 
 Order gpipe(int stages, int micro_batches) {
   Order order(static_cast<size_t>(stages));
   for (auto& steps : order) {
-    for (int m = 0; m < micro_batches; ++m) steps.push_back({Kind::forward, m});
-    for (int m = micro_batches - 1; m >= 0; --m) steps.push_back({Kind::backward, m});
+    for (int m = 0; m < micro_batches; ++m) steps.push_back({PipelineWork::forward, m});
+    for (int m = micro_batches - 1; m >= 0; --m) steps.push_back({PipelineWork::backward, m});
   }
   return order;
 }
 
-/// Warm-up, then a forward and a backward in turn. With chunks, micro-batches go through each chunk in groups of as
-/// many as there are stages.
 Order one_forward_one_backward(int stages, int micro_batches, int chunks) {
   if (chunks > 1 && micro_batches % stages != 0)
     fail(ErrorKind::usage,
          "interleaved stages want as many micro-batches as a multiple of the {} stages, there are {}; choose another "
          "batch, or chunks=1",
          stages, micro_batches);
-  Order order(static_cast<size_t>(stages));
-  const int all = micro_batches * chunks;
-  const auto forward = [&](int k) {
-    return PipelineStep{Kind::forward, k / (stages * chunks) * stages + k % stages, k / stages % chunks};
-  };
-  const auto backward = [&](int k) {
-    return PipelineStep{Kind::backward, k / (stages * chunks) * stages + k % stages, chunks - 1 - k / stages % chunks};
-  };
-  for (int stage = 0; stage < stages; ++stage) {
-    auto& steps = order[static_cast<size_t>(stage)];
-    const int behind = stages - 1 - stage;
-    const int warmup = std::min(all, chunks > 1 ? 2 * behind + (chunks - 1) * stages : behind);
-    for (int k = 0; k < warmup; ++k) steps.push_back(chunks > 1 ? forward(k) : PipelineStep{Kind::forward, k});
-    for (int k = 0; k < all; ++k) {
-      if (warmup + k < all) steps.push_back(chunks > 1 ? forward(warmup + k) : PipelineStep{Kind::forward, warmup + k});
-      steps.push_back(chunks > 1 ? backward(k) : PipelineStep{Kind::backward, k});
-    }
-  }
-  return order;
+  return passes::make_pipeline_schedule(chunks > 1 ? "interleaved" : "1f1b", stages, micro_batches, chunks);
 }
 
 /// Greedy: what others wait for first, gradients of weights where nothing else can be done, or memory is used up.
@@ -75,7 +55,7 @@ class ZeroBubble {
       }
       check(best_begin < kNever, "a pipeline that waits for itself");
       int& number = done_[best_stage][static_cast<size_t>(best_kind)];
-      order[best_stage].push_back({best_kind, number});
+      order[best_stage].push_back({work_of(best_kind), number});
       free_[best_stage] = best_begin + seconds_[static_cast<size_t>(best_kind)];
       if (best_kind != Kind::weights)
         ends_[best_stage][static_cast<size_t>(number)][static_cast<size_t>(best_kind)] = free_[best_stage];
@@ -85,7 +65,13 @@ class ZeroBubble {
   }
 
  private:
+  enum class Kind { forward, backward, weights };  // places in the arrays below
   static constexpr double kNever = std::numeric_limits<double>::infinity();
+  static PipelineWork work_of(Kind kind) {
+    constexpr PipelineWork works[] = {PipelineWork::forward, PipelineWork::backward_inputs,
+                                      PipelineWork::backward_weights};
+    return works[static_cast<size_t>(kind)];
+  }
 
   double ready(size_t stage, Kind kind) const {
     const int number = done_[stage][static_cast<size_t>(kind)];

@@ -13,7 +13,8 @@ namespace weft::simulate {
 
 namespace {
 
-using Kind = PipelineStep::Kind;
+using passes::PipelineSlot;
+using passes::PipelineWork;
 
 /// Layers of each chunk of each stage: as even as they go; first the last one, then the first has fewer.
 std::vector<std::vector<int64_t>> divide_layers(int64_t layers, int stages, int chunks) {
@@ -142,8 +143,7 @@ class Simulation {
     const bool leaves = of_stage * stages_ > cluster_.devices_per_host;
     const double bytes = at_once / t_.tensor;
     if (stages_ > 1) {
-      message_seconds_ =
-          message_cost(bytes, leaves, std::min(of_stage, cluster_.devices_per_host), cluster_).seconds();
+      message_seconds_ = message_cost(bytes, leaves, std::min(of_stage, cluster_.devices_per_host), cluster_).seconds();
       if (t_.tensor > 1 && !t_.sequence_parallel)
         message_seconds_ +=
             cost_of(Collective::all_gather, at_once,
@@ -187,16 +187,16 @@ class Simulation {
 
   bool exchanges() const { return t_.data * t_.context > 1; }
 
-  void add_stage(int stage, const std::vector<PipelineStep>& steps) {
+  void add_stage(int stage, const std::vector<PipelineSlot>& steps) {
     last_exchange_.resize(static_cast<size_t>(stages_), -1);
     // Weights that the update left in parts are gathered before the first micro-batch, layer by layer where they may
     // overlap with it, else behind the update.
     if (exchanges() && t_.zero >= 1 && !gathers_each_ && t_.overlaps_gradients)
       for (int chunk = 0; chunk < t_.chunks; ++chunk) first_weights_[{stage, chunk}] = gather_all(stage, chunk);
-    const PipelineStep* last_weights = nullptr;
-    for (const PipelineStep& step : steps)
-      if (step.kind == (splits() ? Kind::weights : Kind::backward)) last_weights = &step;
-    for (const PipelineStep& step : steps) add_step(stage, step, &step == last_weights);
+    const PipelineSlot* last_weights = nullptr;
+    for (const PipelineSlot& step : steps)
+      if (step.work == (splits() ? PipelineWork::backward_weights : PipelineWork::backward)) last_weights = &step;
+    for (const PipelineSlot& step : steps) add_step(stage, step, &step == last_weights);
     add_update(stage);
   }
 
@@ -208,16 +208,16 @@ class Simulation {
     return tasks;
   }
 
-  void add_step(int stage, const PipelineStep& step, bool is_last_of_stage) {
+  void add_step(int stage, const PipelineSlot& step, bool is_last_of_stage) {
     const int64_t layers = layers_[static_cast<size_t>(stage)][static_cast<size_t>(step.chunk)];
     const Key key{stage, step.chunk, step.micro_batch};
-    if (step.kind == Kind::forward)
+    if (step.work == PipelineWork::forward)
       forward(stage, step, layers, key);
     else
       backward(stage, step, layers, key, is_last_of_stage);
   }
 
-  void forward(int stage, const PipelineStep& step, int64_t layers, const Key& key) {
+  void forward(int stage, const PipelineSlot& step, int64_t layers, const Key& key) {
     const double before = is_first(stage, step.chunk) ? first_.forward : 0,
                  behind = is_last(stage, step.chunk) ? last_.forward : 0;
     const std::string name = fmt::format("forward {}", step.micro_batch);
@@ -255,8 +255,8 @@ class Simulation {
   }
   void remember(int32_t task) { recent_.push_back(task); }
 
-  void backward(int stage, const PipelineStep& step, int64_t layers, const Key& key, bool is_last_of_stage) {
-    const bool is_weights = step.kind == Kind::weights;
+  void backward(int stage, const PipelineSlot& step, int64_t layers, const Key& key, bool is_last_of_stage) {
+    const bool is_weights = step.work == PipelineWork::backward_weights;
     const auto part = [&](const LayerCost& cost) {
       if (is_weights) return cost.backward_weight;
       return cost.backward_input + (splits() ? 0 : cost.backward_weight);
