@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "weft/simulate/whole_run.h"
+
 namespace weft::planner {
 
 Restarts restarts_of(const machines::ClusterFile& cluster, int64_t hosts, bool spot, double seconds, double state_bytes,
@@ -17,7 +19,7 @@ Restarts restarts_of(const machines::ClusterFile& cluster, int64_t hosts, bool s
   found.mean_seconds_between = mean;
   found.checkpoint_seconds = state_bytes / (failures.checkpoint_bytes_per_second * (shared ? count : 1));
   // Of a run that is shorter than the interval there is one, at its end.
-  found.interval_seconds = std::min(seconds, std::max(1.0, std::sqrt(2 * found.checkpoint_seconds * mean)));
+  found.interval_seconds = std::min(seconds, std::max(1.0, simulate::young_interval(found.checkpoint_seconds, mean)));
   const double piece = (found.interval_seconds + found.checkpoint_seconds) / mean;
   found.factor = mean * std::exp(failures.restart_seconds / mean) * std::expm1(piece) / found.interval_seconds;
   found.expected = found.factor * seconds / mean;
