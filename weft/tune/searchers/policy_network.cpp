@@ -137,7 +137,7 @@ std::vector<float> PolicyNetwork::mask(int64_t batch) const {
   return mask;
 }
 
-std::vector<double> PolicyNetwork::log_probabilities(const std::vector<int64_t>& decisions, size_t decision) {
+std::vector<std::vector<double>> PolicyNetwork::log_probabilities(const std::vector<int64_t>& decisions) {
   asks_->executor.bind_state(state_);
   const std::vector<int32_t> read = tokens({&decisions});
   const std::vector<float> possible = mask(1);
@@ -145,8 +145,11 @@ std::vector<double> PolicyNetwork::log_probabilities(const std::vector<int64_t>&
   asks_->executor.bind_batch("mask", possible.data());
   asks_->executor.run();
   const Tensor all = asks_->executor.output("log_probabilities");
-  const float* const own = all.data_as<float>() + static_cast<int64_t>(decision) * (columns() + most_);
-  return {own, own + choices_[decision]};
+  std::vector<std::vector<double>> of_decisions;
+  const float* own = all.data_as<float>();  // in the row of a decision its values stand behind those of the others
+  for (size_t decision = 0; decision < choices_.size(); ++decision, own += columns() + most_)
+    of_decisions.emplace_back(own, own + choices_[decision]);
+  return of_decisions;
 }
 
 void PolicyNetwork::learn(const std::vector<Sample>& batch) {
@@ -155,17 +158,17 @@ void PolicyNetwork::learn(const std::vector<Sample>& batch) {
   for (const Sample& sample : batch) decided.push_back(&sample.decisions);
   const size_t rows = choices_.size() * batch.size();
   std::vector<float> chosen(rows * static_cast<size_t>(columns()), 0), before(rows), advantages(rows), counts(rows);
-  for (size_t sample = 0; sample < batch.size(); ++sample)
+  for (size_t sample = 0; sample < batch.size(); ++sample) {
+    const std::vector<std::vector<double>> likely = log_probabilities(batch[sample].decisions);
     for (size_t decision = 0; decision < choices_.size(); ++decision) {
       const size_t row = decision * batch.size() + sample;
-      const int64_t value = batch[sample].decisions[decision];
-      chosen[row * static_cast<size_t>(columns()) + decision * static_cast<size_t>(most_) +
-             static_cast<size_t>(value)] = 1;
-      before[row] =
-          static_cast<float>(log_probabilities(batch[sample].decisions, decision)[static_cast<size_t>(value)]);
+      const auto value = static_cast<size_t>(batch[sample].decisions[decision]);
+      chosen[row * static_cast<size_t>(columns()) + decision * static_cast<size_t>(most_) + value] = 1;
+      before[row] = static_cast<float>(likely[decision][value]);
       advantages[row] = static_cast<float>(batch[sample].advantage);
       counts[row] = batch[sample].counts[decision] ? 1 : 0;
     }
+  }
   if (!learns_) learns_.emplace(learning_graph(), *device_);
   Executor& executor = learns_->executor;
   executor.bind_state(state_);

@@ -20,8 +20,8 @@ class PolicyNetwork {
   /// `choices`: how many values each decision has. Keeps a reference to the library.
   PolicyNetwork(const Library& library, std::vector<int64_t> choices, uint64_t seed);
 
-  /// Of each value of decision number `decision`, where those before it are these; `decisions` has one for each.
-  std::vector<double> log_probabilities(const std::vector<int64_t>& decisions, size_t decision);
+  /// Of each value of each decision, where those before it are these.
+  std::vector<std::vector<double>> log_probabilities(const std::vector<int64_t>& decisions);
 
   /// Decisions that were made, and how much better than usual what came of them was.
   struct Sample {

@@ -34,7 +34,7 @@ class PpoSearcher : public Searcher {
     std::vector<int64_t> decisions(space.size(), 0);
     Point point(space.size());
     for (size_t index = 0; index < space.size(); ++index) {
-      decisions[index] = drawn(policy.log_probabilities(decisions, index), random.uniform());
+      decisions[index] = drawn(policy.log_probabilities(decisions)[index], random.uniform());
       const double inside = random.uniform();
       if (space.is_active(point, index)) point[index] = coordinate(space, index, decisions[index], inside);
     }
