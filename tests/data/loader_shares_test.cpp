@@ -208,12 +208,16 @@ TEST(LoaderShares, OfGrainsWhoseNeighboursAreMixed) {
   expect_changing_shares_make_whole(options, {{6, 6}, {9, 3}, {1, 11}});
 }
 
-TEST(LoaderShares, ARunThatBeginsAnewHasTheSharesOrderedLast) {
-  const MemoryDataset dataset = images(50);
+LoaderOptions two_shares_of_grains() {
   LoaderOptions options = options_for(12);
   options.shares = 2;
   options.grains = 12;
-  Loader loader(dataset, options);
+  return options;
+}
+
+TEST(LoaderShares, ARunThatBeginsAnewHasTheSharesOrderedLast) {
+  const MemoryDataset dataset = images(50);
+  Loader loader(dataset, two_shares_of_grains());
   loader.start();
   EXPECT_EQ(loader.next().count, 6);
   loader.change_share(0, 9, loader.batches_ahead());
@@ -223,10 +227,7 @@ TEST(LoaderShares, ARunThatBeginsAnewHasTheSharesOrderedLast) {
 
 TEST(LoaderSharesErrors, BatchesUnderWayKeepTheirRows) {
   const MemoryDataset dataset = images(50);
-  LoaderOptions options = options_for(12);
-  options.shares = 2;
-  options.grains = 12;
-  Loader loader(dataset, options);
+  Loader loader(dataset, two_shares_of_grains());
   loader.start();
   loader.next();
   expect_error([&] { loader.change_share(0, 9, loader.batches_ahead() - 1); }, ErrorKind::internal, {"under way"});

@@ -105,6 +105,21 @@ class QuantizerTest : public ::testing::Test {
     return names;
   }
 
+  /// How many nodes of each op compute the quantized model.
+  std::map<std::string, int> compiled_ops(const onnx::Model& model) {
+    const Quantizer quantizer(model, {}, data_, runner_);
+    const onnx::LowerableModel lowerable(quantizer.quantized(), onnx::standard_operators(), ops_,
+                                         [&](const NodeSignature& signature, const std::vector<Tensor>& operands) {
+                                           return device_->evaluate(signature, operands);
+                                         });
+    onnx::LowerRequest request;
+    request.live["x"] = onnx::LiveValue(batch(0).type());
+    const CompiledStep step = compile(lowerable.lower(request).graph, *device_, {});
+    std::map<std::string, int> counts;
+    for (const Node& each : step.graph.nodes()) ++counts[each.op->name];
+    return counts;
+  }
+
   OpRegistry ops_ = ops::make_registry();
   std::unique_ptr<Device> device_ = std::make_unique<CpuBackend>(1);
   CalibrationData data_{4, batch};
@@ -470,16 +485,7 @@ TEST_F(QuantizerTest, JoinedValuesShareTheScaleOfTheWhole) {
 }
 
 TEST_F(QuantizerTest, DenseBlocksComputeWithIntegers) {
-  const Quantizer quantizer(dense_model(), {}, data_, runner_);
-  const onnx::LowerableModel lowerable(quantizer.quantized(), onnx::standard_operators(), ops_,
-                                       [&](const NodeSignature& signature, const std::vector<Tensor>& operands) {
-                                         return device_->evaluate(signature, operands);
-                                       });
-  onnx::LowerRequest request;
-  request.live["x"] = onnx::LiveValue(batch(0).type());
-  const CompiledStep step = compile(lowerable.lower(request).graph, *device_, {});
-  std::map<std::string, int> counts;
-  for (const Node& each : step.graph.nodes()) ++counts[each.op->name];
+  std::map<std::string, int> counts = compiled_ops(dense_model());
   EXPECT_EQ(counts["quantized_affine"], 2);
   EXPECT_EQ(counts["quantized_conv2d"], 2);
   EXPECT_EQ(counts["integer_conv2d"], 1) << "whose sums a mean reads";
@@ -487,16 +493,7 @@ TEST_F(QuantizerTest, DenseBlocksComputeWithIntegers) {
 }
 
 TEST_F(QuantizerTest, ComputesWithIntegers) {
-  const Quantizer quantizer(small_model(), {}, data_, runner_);
-  const onnx::LowerableModel lowerable(quantizer.quantized(), onnx::standard_operators(), ops_,
-                                       [&](const NodeSignature& signature, const std::vector<Tensor>& operands) {
-                                         return device_->evaluate(signature, operands);
-                                       });
-  onnx::LowerRequest request;
-  request.live["x"] = onnx::LiveValue(batch(0).type());
-  const CompiledStep step = compile(lowerable.lower(request).graph, *device_, {});
-  std::map<std::string, int> counts;
-  for (const Node& each : step.graph.nodes()) ++counts[each.op->name];
+  std::map<std::string, int> counts = compiled_ops(small_model());
   EXPECT_EQ(counts["quantized_conv2d"], 2);
   EXPECT_EQ(counts["quantized_add"], 1);
   EXPECT_EQ(counts["max_pool2d"], 1);

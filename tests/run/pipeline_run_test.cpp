@@ -44,23 +44,13 @@ class PipelineRun : public RanksTest {
   static Library library() { return drawn_library(drawn_images(), kPipelineSamples, kPipelineTestSamples); }
 
   void expect_near(const std::string& run, const std::string& wanted, double tolerance = 1e-5) const {
-    const std::vector<double> all = losses(wanted, "step"), got = losses(run, "step");
-    ASSERT_EQ(got.size(), all.size()) << run;
-    for (size_t at = 0; at < got.size(); ++at)
-      EXPECT_NEAR(got[at], all[at], tolerance * std::abs(all[at])) << run << " step " << at;
+    expect_near_losses(run, wanted, tolerance);
   }
   void expect_near_evaluations(const std::string& run, const std::string& wanted) const {
     const std::vector<nlohmann::json> all = records(wanted, "epoch"), got = records(run, "epoch");
     ASSERT_EQ(got.size(), all.size());
     for (size_t at = 0; at < got.size(); ++at)
       EXPECT_NEAR(got[at].at("test_loss").get<double>(), all[at].at("test_loss").get<double>(), 1e-4) << run;
-  }
-  std::vector<std::string> files_of_newest(const std::string& run) const {
-    std::vector<std::string> names;
-    for (const auto& entry : fs::directory_iterator(newest(run).path))
-      names.push_back(entry.path().filename().string());
-    std::sort(names.begin(), names.end());
-    return names;
   }
 };
 

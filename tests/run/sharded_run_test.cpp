@@ -71,19 +71,8 @@ class ShardedRun : public RanksTest {
     for (const int64_t zero : levels()) {
       const std::string of_level = fmt::format("{}-zero{}", what, zero);
       train(library, shared(run, zero), one_host(2), of_level);
-      const std::vector<double> wanted = losses(what, "step"), got = losses(of_level, "step");
-      ASSERT_EQ(got.size(), wanted.size());
-      for (size_t at = 0; at < got.size(); ++at)
-        EXPECT_NEAR(got[at], wanted[at], tolerance * std::abs(wanted[at])) << what << " step " << at;
+      expect_near_losses(of_level, what, tolerance);
     }
-  }
-
-  std::vector<std::string> files_of_newest(const std::string& run) const {
-    std::vector<std::string> names;
-    for (const auto& entry : fs::directory_iterator(newest(run).path))
-      names.push_back(entry.path().filename().string());
-    std::sort(names.begin(), names.end());
-    return names;
   }
 };
 
@@ -183,8 +172,7 @@ TEST_F(ShardedRun, FourRanksOnTwoHostsTrainAlikeUpToRounding) {
   for (const int64_t zero : levels()) {
     const std::string name = fmt::format("zero{}", zero);
     train(library, shared(run, zero), {"a", "b", "a", "b"}, name);
-    const std::vector<double> wanted = losses("plain", "step"), got = losses(name, "step");
-    for (size_t at = 0; at < got.size(); ++at) EXPECT_NEAR(got[at], wanted[at], 1e-5 * wanted[at]) << name << at;
+    expect_near_losses(name, "plain", 1e-5);
   }
 }
 
@@ -306,9 +294,7 @@ TEST_F(ShardedRun, ARunGoesOnOnAnotherNumberOfRanksAndOnOne) {
         return run::resume_run(library, path(name), 1, options);
       };
       EXPECT_TRUE(on_ranks(one_host(ranks), go_on).finished) << ranks;
-      const std::vector<double> wanted = losses("whole", "step"), got = losses(name, "step");
-      ASSERT_EQ(got.size(), wanted.size());
-      for (size_t at = 0; at < got.size(); ++at) EXPECT_NEAR(got[at], wanted[at], 1e-5 * wanted[at]) << name << at;
+      expect_near_losses(name, "whole", 1e-5);
     }
 }
 

@@ -117,14 +117,7 @@ TEST_F(Grains, MasksOfDropoutAreThoseOfTheGrain) {
 }
 
 TEST_F(Grains, ALossOverTheLabelsThatCount) {
-  const data::DatasetInfo sequences{.name = "drawn",
-                                    .sample_shape = {11},
-                                    .classes = 7,
-                                    .task = "translation",
-                                    .sample_dtype = DType::i32,
-                                    .target_shape = {5},
-                                    .source_length = 6};
-  const Library library = library_of(sequences);
+  const Library library = library_of(drawn_translations());
   const spec::RunSpec run = spec("seq2seq_attention");
   expect_same_with_all_shares(library, run);
   run::start_run(library, without_grains(run), path("plain"), {});

@@ -65,14 +65,7 @@ TEST_F(VirtualRanks, Dropout) {
 }
 
 TEST_F(VirtualRanks, ALossOverTheLabelsThatCount) {
-  const data::DatasetInfo sequences{.name = "drawn",
-                                    .sample_shape = {11},
-                                    .classes = 7,
-                                    .task = "translation",
-                                    .sample_dtype = DType::i32,
-                                    .target_shape = {5},
-                                    .source_length = 6};
-  const Library library = library_of(sequences);
+  const Library library = library_of(drawn_translations());
   spec::RunSpec run = spec("seq2seq_attention");
   expect_same_on_all(library, run, {{"a", "a"}, {"a", "b", "c", "d"}});
   // And it is the loss of one process that computes the batch at once.

@@ -1,7 +1,10 @@
 // Whole runs on several ranks, which here are threads, over data that are drawn, and how what they leave is compared.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -19,6 +22,16 @@ using Hosts = std::vector<std::string>;  // the name of each rank's
 
 inline data::DatasetInfo drawn_images(int64_t channels = 1) {
   return {.name = "drawn", .sample_shape = {channels, 16, 16}, .classes = 3};
+}
+/// Six tokens that become five.
+inline data::DatasetInfo drawn_translations() {
+  return {.name = "drawn",
+          .sample_shape = {11},
+          .classes = 7,
+          .task = "translation",
+          .sample_dtype = DType::i32,
+          .target_shape = {5},
+          .source_length = 6};
 }
 
 /// weft's library with data `drawn:` of that description, read by a Data, which is constructed as DrawnData.
@@ -105,6 +118,23 @@ class RanksTest : public FilesTest {
     return found;
   }
 
+  /// Losses of one kind of records, within so much of each.
+  void expect_near_losses(const std::string& run, const std::string& wanted, double tolerance,
+                          const std::string& kind = "step") const {
+    const std::vector<double> got = losses(run, kind), all = losses(wanted, kind);
+    ASSERT_EQ(got.size(), all.size()) << run;
+    for (size_t at = 0; at < got.size(); ++at)
+      EXPECT_NEAR(got[at], all[at], tolerance * std::abs(all[at])) << run << ", " << kind << " " << at;
+  }
+
+  /// In order.
+  std::vector<std::string> files_of_newest(const std::string& run) const {
+    std::vector<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(newest(run).path))
+      names.push_back(entry.path().filename().string());
+    std::sort(names.begin(), names.end());
+    return names;
+  }
   run::Checkpoint newest(const std::string& run) const {
     return *run::CheckpointStore(path(run + "/checkpoints"), 2).read_newest([](const std::string&) {});
   }
