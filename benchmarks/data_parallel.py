@@ -21,7 +21,7 @@ import statistics
 import sys
 import tempfile
 
-from sides import ROOT, TRAIN_SPEED, Case, SideFailed, faster_format_of_peer, python_of_peer, run_json, run_ranks_json
+from sides import ROOT, TRAIN_SPEED, Case, SideFailed, faster_format_of_peer, python_of_peer, run_json, run_ranks_json, spread
 
 CASES = {case.model: case for case in (
     Case("resnet50", "3,128,128", 16, 1000),
@@ -67,10 +67,6 @@ def run_round(case, setting, arguments):
         for ranks in (1, arguments.ranks):
             speeds[f"{side} {ranks}"] = speed(case, ranks, setting, arguments)
     return speeds
-
-
-def spread(values):
-    return f"**{statistics.median(values):.2f}** ({min(values):.2f}-{max(values):.2f})"
 
 
 def main():

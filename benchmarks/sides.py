@@ -136,6 +136,11 @@ def faster_format_of_peer(case, precision, arguments):
     return max(candidates, key=lambda setting: pytorch_step(case, arguments, setting)["images_per_second"])
 
 
+def spread(values):
+    """The median of ratios, with the lowest and the highest, for a table."""
+    return f"**{statistics.median(values):.2f}** ({min(values):.2f}-{max(values):.2f})"
+
+
 def in_turn(rounds, sides):
     """What each side's function returns, per round; who begins alternates."""
     results = []

@@ -19,7 +19,7 @@ import statistics
 import sys
 import tempfile
 
-from sides import ROOT, TRAIN_SPEED, SideFailed, python_of_peer, run_json, run_ranks_json
+from sides import ROOT, TRAIN_SPEED, SideFailed, in_turn, python_of_peer, run_json, run_ranks_json, spread
 
 WEFT = {
     "fsdp": ["--set", "shard.zero=3", "--set", "late_multiply=false"],
@@ -58,17 +58,8 @@ def pytorch_side(strategy, arguments):
     return {"tokens": arguments.batch * arguments.length / result["step_seconds"], "bytes": result["rss_growth_bytes"]}
 
 
-def spread(values):
-    return f"**{statistics.median(values):.2f}** ({min(values):.2f}-{max(values):.2f})"
-
-
 def measure(name, sides, arguments):
-    """Rounds of both sides, who begins alternates."""
-    rounds = []
-    for index in range(arguments.rounds):
-        order = list(sides) if index % 2 == 0 else list(reversed(sides))
-        done = {side: sides[side]() for side in order}
-        rounds.append({side: done[side] for side in sides})
+    rounds = in_turn(arguments.rounds, sides)
     first, second = sides
     median = {side: {key: statistics.median(r[side][key] for r in rounds) for key in ("tokens", "bytes")} for side in sides}
     ratios = [r[first]["tokens"] / r[second]["tokens"] for r in rounds]
