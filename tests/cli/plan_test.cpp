@@ -102,7 +102,7 @@ TEST_F(PlanCommand, AClusterFileGivesTimeTrafficAndCost) {
 TEST_F(PlanCommand, ADeadlineAndABudgetChooseTheMachine) {
   fs::create_directories(path("clusters"));
   fs::rename(path("boxes.toml"), path("clusters/boxes.toml"));
-  const std::vector<std::string> asked = {"plan",     "lenet5",   "--batch",  "64",         "--samples",
+  const std::vector<std::string> asked = {"plan",     "lenet5",     "--batch",  "64",         "--samples",
                                           "500000",   "--clusters", "clusters", "--deadline", "10h",
                                           "--budget", "1000",       "--svg",    "plans.svg"};
   const Outcome outcome = weft(asked);

@@ -6,7 +6,7 @@
 
 #include "tests/ops/ops_fixture.h"
 #include "weft/base/rng.h"
-#include "weft/ops/requantization.h"
+#include "weft/ops/integer/requantization.h"
 
 namespace weft::ops {
 namespace {

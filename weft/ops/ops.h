@@ -420,10 +420,10 @@ ValueId ctc_count_correct(Graph&, ValueId logits, const CtcTargets& targets, int
                           const std::string& name = "");
 
 // --- random (random.cpp) --------------------------------------------------------------------------------------------
-//   dropout(x, seed i64[], step i64[], place?, outer_place?) {probability, stream=0, blocks=[], parts=[]}: zero with `probability`, else x / (1 - probability).
-//   The mask depends on (seed, step, stream, element position) only: element i takes word i % 4 of
-//   philox(mix(seed, stream), step, i / 4) and is dropped where uniform_from_bits(word) < probability.
-//   Its gradient is dropout of the gradient under the same key: no mask is stored. LayoutRule::plain.
+//   dropout(x, seed i64[], step i64[], place?, outer_place?) {probability, stream=0, blocks=[], parts=[]}: zero with
+//   `probability`, else x / (1 - probability). The mask depends on (seed, step, stream, element position) only: element
+//   i takes word i % 4 of philox(mix(seed, stream), step, i / 4) and is dropped where uniform_from_bits(word) <
+//   probability. Its gradient is dropout of the gradient under the same key: no mask is stored. LayoutRule::plain.
 ValueId dropout(Graph&, ValueId x, ValueId seed, ValueId step, double probability, int64_t stream,
                 const std::string& name = "");
 

@@ -2,7 +2,8 @@
 // (ONNX, "Quantization operators"; the form that ONNX Runtime, TensorRT and weft compute with integers).
 //
 // Integers are what layers read, what they make once a relu or clip has been applied, what is added up of such, and
-// what is moved or joined of them, and what a batch normalisation makes of such for a layer. The graph's inputs and outputs stay reals.
+// what is moved or joined of them, and what a batch normalisation makes of such for a layer. The graph's inputs and
+// outputs stay reals.
 #pragma once
 
 #include <map>

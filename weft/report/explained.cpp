@@ -93,8 +93,8 @@ Explained explain_steps(program::PlannedStep& planned, int64_t steps) {
     explained.step_seconds += node.seconds;
     explained.floor_seconds += node.floor_seconds;
   }
-  const bool is_alone = planned.collectives() == nullptr && planned.collectives(kTensorAxis) == nullptr &&
-                        planned.messages() == nullptr;
+  const bool is_alone =
+      planned.collectives() == nullptr && planned.collectives(kTensorAxis) == nullptr && planned.messages() == nullptr;
   if (is_alone) return explained;
   explained.collectives = collectives_of(explained, profile, update_profile, planned);
   if (planned.compiled_averaging() != nullptr) explained.averaging = explain_averaging(step, planned, steps);

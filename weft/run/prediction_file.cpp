@@ -34,7 +34,8 @@ predict::Sources sources_here(const program::PreparedRun& run, double loading_se
   if (is_measured && loading_seconds > 0)
     sources.sample_seconds = predict::measure_loading(
         *run.run_data.training,
-        program::training_loader_options(run.spec, run.run_data.description, run.training_share, run.library), loading_seconds);
+        program::training_loader_options(run.spec, run.run_data.description, run.training_share, run.library),
+        loading_seconds);
   return sources;
 }
 

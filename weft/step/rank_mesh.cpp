@@ -29,7 +29,8 @@ void require_mesh(const spec::RunSpec& spec, int ranks) {
   const int64_t data = spec.mesh.data, tensor = spec.mesh.tensor;
   if (tensor > 1 && spec.mesh.pipeline > 1)
     fail(ErrorKind::usage,
-         "mesh.tensor = {} and mesh.pipeline = {}: ranks of a pipeline cannot share their layers yet; set one of the two "
+         "mesh.tensor = {} and mesh.pipeline = {}: ranks of a pipeline cannot share their layers yet; set one of the "
+         "two "
          "to 1",
          tensor, spec.mesh.pipeline);
   if (spec.mesh.pipeline > 1) return require_pipeline_mesh(spec, ranks);

@@ -1,5 +1,5 @@
-// Integers of 8 bits that stand for reals, by weft/ops/requantization.h: what all kernels give the bits of.
-#include "weft/ops/quantized.h"
+// Integers of 8 bits that stand for reals, by weft/ops/integer/requantization.h: what all kernels give the bits of.
+#include "weft/ops/integer/quantized.h"
 
 #include "weft/cpu/reference/reference.h"
 

@@ -1,4 +1,5 @@
-// Computes with integers where a graph says what they mean in reals (ONNX's QDQ form), by weft/ops/requantization.h:
+// Computes with integers where a graph says what they mean in reals (ONNX's QDQ form), by
+// weft/ops/integer/requantization.h:
 //
 //   quantize(relu?(conv2d(dequantize(x), dequantize(w)) + bias?))  ->  requantize(integer_conv2d(x, w), bias)
 //   quantize(relu?(dequantize(a) + dequantize(b)))                 ->  quantized_add(a, b)

@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include "weft/ops/requantization.h"
+#include "weft/ops/integer/requantization.h"
 #include "weft/passes/integer/constants.h"
 
 namespace weft::passes {

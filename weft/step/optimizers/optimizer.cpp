@@ -31,8 +31,8 @@ void start_slots(const std::vector<SlotSpec>& slots, State& state, const Mesh& m
     }
     Tensor start = start_of(slot, state);
     const bool is_part = !slot.sharding || start.shape() != slot.sharding->whole;
-    state.set(slot.name, is_part ? std::move(start)
-                                 : part_of(start, *slot.sharding, coordinate_of(*slot.sharding, mesh, rank)));
+    state.set(slot.name,
+              is_part ? std::move(start) : part_of(start, *slot.sharding, coordinate_of(*slot.sharding, mesh, rank)));
   }
 }
 

@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "weft/ops/requantization.h"
+#include "weft/ops/integer/requantization.h"
 
 namespace weft::native {
 

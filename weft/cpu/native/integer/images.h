@@ -6,7 +6,7 @@
 
 #include "weft/base/isa.h"
 #include "weft/device/kernel.h"
-#include "weft/ops/quantized.h"
+#include "weft/ops/integer/quantized.h"
 
 namespace weft::native {
 

@@ -14,7 +14,7 @@
 #include "weft/cpu/native/integer/row_ends.h"
 #include "weft/cpu/native/integer/tile.h"
 #include "weft/device/kernel.h"
-#include "weft/ops/quantized.h"
+#include "weft/ops/integer/quantized.h"
 
 namespace weft::native {
 

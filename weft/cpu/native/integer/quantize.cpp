@@ -9,7 +9,7 @@
 #include "weft/base/parallel.h"
 #include "weft/cpu/native/integer/row_ends.h"
 #include "weft/cpu/native/support/families.h"
-#include "weft/ops/quantized.h"
+#include "weft/ops/integer/quantized.h"
 
 namespace weft::native {
 

@@ -1,11 +1,11 @@
-// What becomes of a row of sums, channel beside channel: i32, or integers of 8 bits by weft/ops/requantization.h. And
-// the other loops over rows of bytes, compiled per instruction set.
+// What becomes of a row of sums, channel beside channel: i32, or integers of 8 bits by
+// weft/ops/integer/requantization.h. And the other loops over rows of bytes, compiled per instruction set.
 #pragma once
 
 #include <cstdint>
 
 #include "weft/base/isa.h"
-#include "weft/ops/requantization.h"
+#include "weft/ops/integer/requantization.h"
 #include "weft/tensor/dtype.h"
 
 namespace weft::native {

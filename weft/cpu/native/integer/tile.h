@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "weft/base/isa.h"
-#include "weft/ops/requantization.h"
+#include "weft/ops/integer/requantization.h"
 
 namespace weft::native {
 
@@ -38,8 +38,8 @@ struct IntegerTile {
 
 using MultiplyTile = void (*)(const IntegerTile&);
 
-/// What becomes of a tile's sums while they are in registers: integers of 8 bits by weft/ops/requantization.h, of the
-/// kind `real`. The arrays have numbers for all columns of the tile's blocks.
+/// What becomes of a tile's sums while they are in registers: integers of 8 bits by weft/ops/integer/requantization.h,
+/// of the kind `real`. The arrays have numbers for all columns of the tile's blocks.
 struct TileEnd {
   const int32_t* added;  // to each column's sum
   const float* factors;  // of each column

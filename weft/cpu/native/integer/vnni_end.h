@@ -1,12 +1,12 @@
 // What becomes of sums in registers of AVX-512: 64 of them as integers of 8 bits, of the kind `real` of
-// weft/ops/requantization.h. For files that compile for processors with AVX512_VNNI, on x86-64 only.
+// weft/ops/integer/requantization.h. For files that compile for processors with AVX512_VNNI, on x86-64 only.
 #pragma once
 
 #include <immintrin.h>
 
 #include <cstdint>
 
-#include "weft/ops/requantization.h"
+#include "weft/ops/integer/requantization.h"
 
 #define WEFT_VNNI_TARGET __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")))
 

@@ -1,4 +1,4 @@
-#include "weft/cli/infer_deployed.h"
+#include "weft/cli/deploy/infer_deployed.h"
 
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@
 #include "weft/base/files.h"
 #include "weft/base/format.h"
 #include "weft/base/table.h"
-#include "weft/cli/compiled_model.h"
+#include "weft/cli/deploy/compiled_model.h"
 #include "weft/data/dataset/class_names.h"
 #include "weft/data/pictures/picture_files.h"
 #include "weft/engine/model_file.h"

@@ -1,6 +1,6 @@
 // weft cluster: what the links between ranks can do, and how fast collectives are over them. Runs under a launcher:
 // mpirun -n 4 weft cluster probe.
-#include "weft/cli/cluster.h"
+#include "weft/cli/forecast/cluster.h"
 
 #include <CLI/CLI.hpp>
 #include <memory>

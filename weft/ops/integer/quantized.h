@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "weft/ops/define.h"
-#include "weft/ops/requantization.h"
+#include "weft/ops/integer/requantization.h"
 
 namespace weft::ops {
 

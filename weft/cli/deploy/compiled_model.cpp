@@ -1,4 +1,4 @@
-#include "weft/cli/compiled_model.h"
+#include "weft/cli/deploy/compiled_model.h"
 
 #include <algorithm>
 #include <filesystem>

@@ -1,4 +1,4 @@
-#include "weft/cli/plan_search.h"
+#include "weft/cli/forecast/plan_search.h"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 // Cross-entropy and the count of right predictions where each rank has the logits of some classes (Shoeybi et al. 2019,
 // "Megatron-LM", section 3): the largest logit and the sum of the exponentials go over the ranks, and the logits stay.
-#include "weft/ops/class_parts.h"
+#include "weft/ops/loss/class_parts.h"
 
 #include <fmt/format.h>
 

@@ -4,7 +4,7 @@
 
 #include "weft/ops/all.h"
 #include "weft/ops/broadcast.h"
-#include "weft/ops/quantized.h"
+#include "weft/ops/integer/quantized.h"
 
 namespace weft::ops {
 

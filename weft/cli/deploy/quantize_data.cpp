@@ -1,4 +1,4 @@
-#include "weft/cli/quantize_data.h"
+#include "weft/cli/deploy/quantize_data.h"
 
 #include <filesystem>
 

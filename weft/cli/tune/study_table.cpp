@@ -1,4 +1,4 @@
-#include "weft/cli/study_table.h"
+#include "weft/cli/tune/study_table.h"
 
 #include <fmt/ranges.h>
 

@@ -5,7 +5,7 @@
 #include "weft/ops/all.h"
 #include "weft/ops/define.h"
 #include "weft/ops/dimensions.h"
-#include "weft/ops/layer_norm.h"
+#include "weft/ops/norm/layer_norm.h"
 
 namespace weft::ops {
 

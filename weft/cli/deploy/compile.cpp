@@ -9,7 +9,7 @@
 #include "weft/base/format.h"
 #include "weft/base/number_list.h"
 #include "weft/cli/command.h"
-#include "weft/cli/compiled_model.h"
+#include "weft/cli/deploy/compiled_model.h"
 #include "weft/cli/options.h"
 #include "weft/engine/engine.h"
 #include "weft/engine/model_file.h"

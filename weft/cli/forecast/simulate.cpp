@@ -10,8 +10,8 @@
 #include "weft/base/format.h"
 #include "weft/base/say.h"
 #include "weft/cli/command.h"
+#include "weft/cli/forecast/simulate_report.h"
 #include "weft/cli/recipe_input.h"
-#include "weft/cli/simulate_report.h"
 #include "weft/simulate/graph_step.h"
 #include "weft/simulate/trace.h"
 

@@ -1,4 +1,4 @@
-#include "weft/cli/study_figure.h"
+#include "weft/cli/tune/study_figure.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // From reals to integers of 8 bits and back, and from sums of i32 to 8 bits: requantization.h has the formulas.
-#include "weft/ops/quantized.h"
+#include "weft/ops/integer/quantized.h"
 
 #include <algorithm>
 

@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 
 #include "weft/ops/all.h"
-#include "weft/ops/class_parts.h"
 #include "weft/ops/define.h"
 #include "weft/ops/dimensions.h"
+#include "weft/ops/loss/class_parts.h"
 
 namespace weft::ops {
 

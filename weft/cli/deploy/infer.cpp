@@ -12,7 +12,7 @@
 #include "weft/base/say.h"
 #include "weft/base/table.h"
 #include "weft/cli/command.h"
-#include "weft/cli/infer_deployed.h"
+#include "weft/cli/deploy/infer_deployed.h"
 #include "weft/engine/model_file.h"
 #include "weft/engine/onnx_session.h"
 #include "weft/onnx/file/model_file.h"

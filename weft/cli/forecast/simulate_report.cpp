@@ -1,4 +1,4 @@
-#include "weft/cli/simulate_report.h"
+#include "weft/cli/forecast/simulate_report.h"
 
 #include <fmt/format.h>
 

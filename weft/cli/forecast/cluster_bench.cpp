@@ -8,7 +8,7 @@
 #include "weft/base/error.h"
 #include "weft/base/format.h"
 #include "weft/base/table.h"
-#include "weft/cli/cluster.h"
+#include "weft/cli/forecast/cluster.h"
 #include "weft/comm/collectives.h"
 #include "weft/comm/exchange.h"
 #include "weft/comm/schedules/all_gather.h"

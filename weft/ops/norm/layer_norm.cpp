@@ -1,5 +1,5 @@
 // Layer normalisation over the last axis (Ba, Kiros and Hinton 2016), and its gradient.
-#include "weft/ops/layer_norm.h"
+#include "weft/ops/norm/layer_norm.h"
 
 #include "weft/base/error.h"
 #include "weft/ops/define.h"
