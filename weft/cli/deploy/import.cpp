@@ -37,7 +37,7 @@ onnx::HostValue sample_of(const onnx::ValueInfo& info, const std::map<std::strin
 }
 
 /// What is said of a model.
-struct Description {
+struct ModelSummary {
   std::vector<onnx::ValueInfo> inputs;
   int64_t parameters = 0, weight_bytes = 0;
   std::map<std::string, int64_t> counts;  // of operators
@@ -48,8 +48,8 @@ struct Description {
 };
 
 /// What the file says.
-Description describe_file(const onnx::Model& model) {
-  Description description;
+ModelSummary describe_file(const onnx::Model& model) {
+  ModelSummary description;
   for (const auto& [name, value] : model.graph.initializers)
     if (const Tensor* tensor = value.tensor()) {
       if (is_floating(tensor->dtype())) description.parameters += tensor->elements();
@@ -64,7 +64,7 @@ Description describe_file(const onnx::Model& model) {
 }
 
 /// What its plans take, for zeros of those sizes.
-void add_plans(Description& description, const onnx::Model& model, const Library& library,
+void add_plans(ModelSummary& description, const onnx::Model& model, const Library& library,
                const ImportOptions& options) {
   const int64_t threads = options.threads > 0 ? options.threads : available_cores();
   const auto device = library.device.make({.threads = static_cast<int>(threads), .kernels = library.kernels});
@@ -90,7 +90,7 @@ void add_plans(Description& description, const onnx::Model& model, const Library
   }
 }
 
-void print_json(const Description& description, const onnx::Model& model, const std::string& file) {
+void print_json(const ModelSummary& description, const onnx::Model& model, const std::string& file) {
   nlohmann::ordered_json json{{"file", file},
                               {"producer", model.producer},
                               {"ir_version", model.ir_version},
@@ -109,7 +109,7 @@ void print_json(const Description& description, const onnx::Model& model, const 
   fmt::print("{}\n", json.dump(2));
 }
 
-void print_table(const Description& description, const onnx::Model& model, const std::string& file) {
+void print_table(const ModelSummary& description, const onnx::Model& model, const std::string& file) {
   Table table({{"what"}, {"of this model"}});
   table.add_row({"file", file});
   table.add_row({"made by", model.producer.empty() ? "-" : model.producer});
@@ -140,7 +140,7 @@ int import_command(const Library& library, const ImportOptions& options) {
   }
   if (options.file.empty()) fail(ErrorKind::usage, "name an ONNX file, or --operators for those that weft imports");
   const onnx::Model model = onnx::read_model(options.file);
-  Description description = describe_file(model);
+  ModelSummary description = describe_file(model);
   if (description.missing.empty()) add_plans(description, model, library, options);
   options.json ? print_json(description, model, options.file) : print_table(description, model, options.file);
   if (!description.missing.empty()) {

@@ -105,12 +105,12 @@ int64_t batch_of(const InferOptions& options, const engine::Engine& engine, int6
   return best;
 }
 
-struct Measured {
+struct Repeated {
   double median_seconds = 0;  // of a run
   double rows_per_second = 0;
 };
 
-Measured measure(engine::StreamPool& pool, const std::vector<Tensor>& batch, int64_t repeat) {
+Repeated measure(engine::StreamPool& pool, const std::vector<Tensor>& batch, int64_t repeat) {
   const int64_t runs = repeat * pool.streams();
   const auto begin = std::chrono::steady_clock::now();
   std::vector<std::future<engine::Answer>> futures;
@@ -255,7 +255,7 @@ int infer_deployed(const Library& library, const InferOptions& options) {
   if (options.repeat > 0) {
     const std::vector<Tensor> measured_rows = first_batch(inputs.tensors, batch);
     measure(pool, measured_rows, 1);  // makes the plans and touches the memory
-    const Measured measured = measure(pool, measured_rows, options.repeat);
+    const Repeated measured = measure(pool, measured_rows, options.repeat);
     report["repeat"] = options.repeat;
     report["batch"] = batch;
     report["streams"] = options.streams;
