@@ -3,9 +3,9 @@
 
 `weft export` writes each network of the zoo as ONNX, and all three run that file on the same threads. Latency is one sample at
 a time over all threads. Throughput is batches of 16: by all threads together or by a stream per thread, whichever is faster on
-each side. int8 of a peer is its own quantizer's; a precision that a peer has not is judged against its fastest one that is no
-less exact (bf16: f32). A row shows medians over the rounds, which run in turn; a ratio is the median of weft's samples/s over
-the peer's of the same round.
+each side. int8 of a peer is its own quantizer's. A precision that a peer has not is judged against its fastest one that is no
+less exact, which the row names: bf16 against f32, int8 of a model that its quantizer refuses against bf16 or f32. A row shows
+medians over the rounds, which run in turn. A ratio is the median of weft's samples/s over the peer's of the same round.
 
   benchmarks/inference.py --json inference.json                       # all cells: about an hour
   benchmarks/inference.py --only resnet18 --precision f32 --rounds 1
@@ -28,8 +28,8 @@ MODELS = ["resnet50", "resnet18", "mobilenet_v2", "vit_tiny", "vgg16", "densenet
 REQUIREMENTS = ROOT / "benchmarks/peer/inference_requirements.txt"
 PEER = ROOT / "benchmarks/peer/infer_speed.py"
 BATCH = 16
-# What a peer is asked for where it has not the precision itself.
-STANDS_FOR = {("onnxruntime", "bf16"): "f32"}
+# What a peer is asked for where it has not the precision itself, or its quantizer refuses the model.
+INSTEAD = {("onnxruntime", "bf16"): "f32", ("onnxruntime", "int8"): "f32", ("openvino", "int8"): "bf16"}
 
 
 def parse_arguments():
@@ -98,7 +98,7 @@ def weft_speed(path, batch, precision, streams, arguments):
 
 
 def peer_speed(peer, path, batch, precision, streams, arguments):
-    return run_json([python(), PEER, peer, path, "--batch", batch, "--precision", STANDS_FOR.get((peer, precision), precision),
+    return run_json([python(), PEER, peer, path, "--batch", batch, "--precision", precision,
                      "--threads", arguments.threads, "--streams", streams, "--seconds", arguments.seconds],
                     arguments.threads)["samples_per_second"]
 
@@ -110,12 +110,26 @@ def python():
         raise SideFailed(str(failure)) from None
 
 
+def peer_precision(peer, path, precision, arguments):
+    """What the peer runs in this cell: the precision itself, or the one that stands for it."""
+    if peer == "onnxruntime" and precision == "bf16":
+        return INSTEAD[peer, precision]
+    try:
+        peer_speed(peer, path, 1, precision, 1, arguments)
+        return precision
+    except SideFailed:
+        if (peer, precision) not in INSTEAD:
+            raise
+        return INSTEAD[peer, precision]
+
+
 def measure(model, batch, precision, arguments):
     """Ratios by peer; streams are tried once for batches, and the faster number is kept per side."""
     path = export(model, arguments)
     speeds = {"weft": lambda streams: weft_speed(path, batch, precision, streams, arguments)}
-    for peer in ("onnxruntime", "openvino"):
-        speeds[peer] = lambda streams, peer=peer: peer_speed(peer, path, batch, precision, streams, arguments)
+    runs = {peer: peer_precision(peer, path, precision, arguments) for peer in ("onnxruntime", "openvino")}
+    for peer in runs:
+        speeds[peer] = lambda streams, peer=peer: peer_speed(peer, path, batch, runs[peer], streams, arguments)
     candidates = [1] if batch == 1 else sorted({1, arguments.threads})
     best = {}
     for side, speed in speeds.items():
@@ -124,7 +138,7 @@ def measure(model, batch, precision, arguments):
     for index in range(arguments.rounds):
         order = list(speeds) if index % 2 == 0 else list(reversed(speeds))
         rounds.append({side: speeds[side](best[side]) for side in order})
-    row = {"model": model, "batch": batch, "precision": precision, "streams": best, "rounds": rounds}
+    row = {"model": model, "batch": batch, "precision": precision, "ran": runs, "streams": best, "rounds": rounds}
     for side in speeds:
         row[side] = statistics.median(each[side] for each in rounds)
     for peer in ("onnxruntime", "openvino"):
@@ -135,8 +149,9 @@ def measure(model, batch, precision, arguments):
 def row_text(row):
     if "error" in row:
         return f"| {row['model']} | {row['batch']} | {row['precision']} | **failed** | {row['error']} | | | |"
-    return (f"| {row['model']} | {row['batch']} | {row['precision']} | {row['weft']:.1f} | {row['onnxruntime']:.1f} | "
-            f"{row['openvino']:.1f} | **{row['over_onnxruntime']:.2f}** | **{row['over_openvino']:.2f}** |")
+    others = [f"{row[peer]:.1f}" + ("" if ran == row["precision"] else f" ({ran})") for peer, ran in row["ran"].items()]
+    return (f"| {row['model']} | {row['batch']} | {row['precision']} | {row['weft']:.1f} | {others[0]} | {others[1]} | "
+            f"**{row['over_onnxruntime']:.2f}** | **{row['over_openvino']:.2f}** |")
 
 
 def main():

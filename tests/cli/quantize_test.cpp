@@ -122,6 +122,13 @@ TEST_F(QuantizeCommand, DrawnSamplesWantNoDataAndSayThatTheAccuracyIsUnknown) {
   EXPECT_TRUE(fs::exists(path("int8.onnx")));
 }
 
+TEST_F(QuantizeCommand, DrawnSamplesOfALanguageModelAreRowsOfItsTable) {
+  ASSERT_EQ(weft({"export", "transformer_lm", "net.onnx", "--batch", "1"}).code, 0);
+  const Outcome outcome = weft({"quantize", "net.onnx", "--drawn-samples", "2", "-o", "int8.onnx", "--threads", "1"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("calibrated on 2 samples of drawn numbers"));
+}
+
 TEST_F(QuantizeCommand, DrawnSamplesAndDataExcludeEachOther) {
   ASSERT_EQ(weft({"export", "mlp", "net.onnx"}).code, 0);
   expect_error(weft({"quantize", "net.onnx", "--drawn-samples", "8", "--accuracy-drop", "1", "-o", "int8.onnx"}), 2,

@@ -1,6 +1,7 @@
 #include "weft/cli/deploy/quantize_data.h"
 
 #include <filesystem>
+#include <set>
 
 #include "weft/base/error.h"
 #include "weft/base/rng.h"
@@ -68,6 +69,19 @@ int64_t sample_count(const data::Dataset& dataset, int64_t most, int64_t skipped
   return most > 0 ? std::min(most, there) : there;
 }
 
+/// Of the table whose rows these integers choose; 0 where the model has none that shows.
+int64_t rows_of_table(const onnx::Model& model, const std::string& input) {
+  std::set<std::string> same = {input};
+  for (const onnx::OnnxNode& node : model.graph.nodes) {
+    if (node.op == "Cast" && same.contains(node.inputs[0])) same.insert(node.outputs[0]);
+    if (node.op != "Gather" || node.inputs.size() < 2 || !same.contains(node.inputs[1])) continue;
+    const auto table = model.graph.initializers.find(node.inputs[0]);
+    if (table != model.graph.initializers.end() && table->second.tensor() != nullptr)
+      return table->second.tensor()->shape()[0];
+  }
+  return 0;
+}
+
 }  // namespace
 
 QuantizeSource open_source(const Library& library, const QuantizeCommand& command) {
@@ -115,9 +129,13 @@ quantize::CalibrationData drawn_samples(const onnx::Model& model, int64_t count,
     if (input != nullptr) fail(ErrorKind::usage, "'{}' has several inputs; weft calibrates models of one", model.path);
     input = &info;
   }
-  if (input == nullptr || !input->shape || input->dtype != DType::f32 || input->shape->empty())
-    fail(ErrorKind::usage, "--drawn-samples draws reals, and '{}' reads {}; give it --data", model.path,
-         input == nullptr ? "nothing" : describe(*input));
+  const bool are_tokens = input != nullptr && (input->dtype == DType::i32 || input->dtype == DType::i64);
+  const int64_t tokens = are_tokens ? rows_of_table(model, input->name) : 0;
+  if (input == nullptr || !input->shape || (input->dtype != DType::f32 && tokens == 0) || input->shape->empty())
+    fail(
+        ErrorKind::usage,
+        "--drawn-samples draws reals, or the rows of a table that the model gathers, and '{}' reads {}; give it --data",
+        model.path, input == nullptr ? "nothing" : describe(*input));
   std::vector<int64_t> dims;
   for (const onnx::Dimension& dimension : *input->shape) {
     if (!dimension.size && !dims.empty())
@@ -125,10 +143,15 @@ quantize::CalibrationData drawn_samples(const onnx::Model& model, int64_t count,
     dims.push_back(dimension.size.value_or(std::min(batch, count)));
   }
   const int64_t rows = std::max<int64_t>(1, dims[0]);
-  return {(count + rows - 1) / rows, [dims, seed](int64_t index) {
-            Tensor tensor(DType::f32, Shape(dims));
+  return {(count + rows - 1) / rows, [dims, seed, tokens, dtype = *input->dtype](int64_t index) {
+            Tensor tensor(dtype, Shape{dims});
             RandomStream random(mix(seed, static_cast<uint64_t>(index)));
-            for (int64_t at = 0; at < tensor.elements(); ++at) tensor.data_as<float>()[at] = random.normal();
+            for (int64_t at = 0; at < tensor.elements(); ++at) {
+              if (dtype == DType::f32) tensor.data_as<float>()[at] = random.normal();
+              const auto token = tokens == 0 ? 0 : random.below(static_cast<uint32_t>(tokens));
+              if (dtype == DType::i32) tensor.data_as<int32_t>()[at] = static_cast<int32_t>(token);
+              if (dtype == DType::i64) tensor.data_as<int64_t>()[at] = static_cast<int64_t>(token);
+            }
             return tensor;
           }};
 }
