@@ -96,6 +96,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--scheduler", default="asha")
     options = parser.parse_args()
+    options.weft = os.path.abspath(options.weft)
     with tempfile.TemporaryDirectory() as folder:
         write_recipe(folder, epochs=9)
         subprocess.run(words(options, "whole"), cwd=folder, check=True, stdout=subprocess.DEVNULL)

@@ -10,6 +10,7 @@ last one with counts, and ends with status 1 where one failed.
 """
 import argparse
 import json
+import os
 import pathlib
 import random
 import subprocess
@@ -70,6 +71,7 @@ def main():
     parser.add_argument("--spaces", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
+    options.weft = os.path.abspath(options.weft)
     draw = random.Random(options.seed)
     failed = trained = refused = 0
     with tempfile.TemporaryDirectory() as folder:

@@ -72,7 +72,7 @@ def compare(program, folder, name, *words):
 
 def main():
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    program = sys.argv[1]
+    program = os.path.abspath(sys.argv[1])
     ranges = ["--set-range", "optimizer.learning_rate=log:1e-3:1", "--set-range", "batch=int:16:64:16", "--set-range",
               "optimizer.name=choice:sgd,adamw", "--set-range", "optimizer.nesterov=bool"]
     with tempfile.TemporaryDirectory() as folder:
