@@ -39,6 +39,12 @@ TEST(RangeTest, NoiseOfTheStepsMovesTheChoiceLittle) {
   EXPECT_NEAR(std::log10(*judge_range(noisy).chosen), std::log10(*judge_range(valley()).chosen), 0.25);
 }
 
+TEST(RangeTest, AFallAtTheVeryEndDoesNotDecide) {
+  std::vector<RatedLoss> losses = valley(20);
+  losses.back().loss = -5;
+  EXPECT_LT(*judge_range(losses).chosen, 2);
+}
+
 TEST(RangeTest, ALossThatNeverFallsGivesNoRate) {
   std::vector<RatedLoss> rising;
   for (int step = 0; step < 30; ++step) rising.push_back({std::pow(10, step / 10.0), 1 + 0.1 * step});

@@ -12,6 +12,8 @@ namespace {
 
 // Smoothing reaches over this share of the test, either way: a loss counts half as much at that distance.
 constexpr double kReach = 0.06;
+// The last steps do not decide: nothing behind them says whether their losses were chance.
+constexpr double kEnd = 0.06;  // of all, and two at least
 // Of a fall, over the noise of a step: less is no fall.
 constexpr double kLeastFall = 0.01;
 
@@ -52,9 +54,10 @@ RangeTest judge_range(std::vector<RatedLoss> steps) {
   std::erase_if(steps, [](const RatedLoss& step) { return !std::isfinite(step.loss); });
   RangeTest test{.steps = std::move(steps)};
   test.smoothed = smooth_both_ways(test.steps);
-  if (test.steps.size() < 3) return test;
-  const auto lowest =
-      static_cast<size_t>(std::min_element(test.smoothed.begin(), test.smoothed.end()) - test.smoothed.begin());
+  const size_t end = std::max<size_t>(2, static_cast<size_t>(kEnd * static_cast<double>(test.steps.size())));
+  if (test.steps.size() < end + 3) return test;
+  const auto last = test.smoothed.end() - static_cast<std::ptrdiff_t>(end);
+  const auto lowest = static_cast<size_t>(std::min_element(test.smoothed.begin(), last) - test.smoothed.begin());
   const double fall = test.smoothed.front() - test.smoothed[lowest];
   if (lowest == 0 || fall <= kLeastFall * std::abs(test.smoothed.front())) return test;
   size_t steepest = 1;

@@ -28,8 +28,8 @@ struct RangeTest {
 bool has_diverged(const std::vector<RatedLoss>& steps);
 
 /// The rule: the loss is smoothed over the rates, and the choice is the geometric mean of the rate where it falls
-/// fastest and of the rate where it is lowest. The first is safe and often slow, the second is where the loss begins to
-/// rise. Rounded to three digits.
+/// fastest and of the rate where it is lowest. The last two steps, or the last 6 % of them, do not count. The first is
+/// safe and often slow, the second is where the loss begins to rise. Rounded to three digits.
 RangeTest judge_range(std::vector<RatedLoss> steps);
 
 /// The rule in words, for files and users.
