@@ -14,12 +14,12 @@ hidden = "8"
 """
 
 
-def write_recipe(folder, epochs=2):
+def write_recipe(folder, epochs=2, side=20):
     pathlib.Path(folder, "recipe.toml").write_text(RECIPE.format(epochs=epochs), encoding="utf-8")
     with open(pathlib.Path(folder, "points.csv"), "w", encoding="utf-8") as points:
         points.write("x,y,label\n")
-        for number in range(400):
-            x, y = number % 20 / 10 - 1, number // 20 / 10 - 1
+        for number in range(side * side):
+            x, y = 2 * (number % side) / side - 1, 2 * (number // side) / side - 1
             points.write(f"{x},{y},{'near' if x * x + y * y < 0.5 else 'far'}\n")
 
 

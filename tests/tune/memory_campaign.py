@@ -5,7 +5,9 @@ Usage: memory_campaign.py WEFT [--spaces 200] [--seed 1]
 
 Each space searches some of widths and depths of an mlp, batch, optimizer, accumulation and averaging; its limit lies
 between what its smallest and its largest trials are planned to take. What a trial takes is what a process
-grows by that trains its recipe alone (`rss_growth_bytes` of its summary). Prints a line for each space that fails and a
+grows by that trains its recipe alone (`rss_growth_bytes` of its summary). Beside what is planned a process takes about
+half a megabyte of pages, whatever the model: code that runs for the first time, and ends of the heap. BESIDE_BYTES are
+allowed for that. Prints a line for each space that fails and a
 last one with counts, and ends with status 1 where one failed.
 """
 import argparse
@@ -18,6 +20,9 @@ import sys
 import tempfile
 
 from campaign import show, write_recipe
+
+
+BESIDE_BYTES = 1_000_000
 
 
 def space(draw):
@@ -60,7 +65,7 @@ def failures(program, folder, study, shown, limit):
         if trial["planned_bytes"] > limit:
             found.append(f"trial {trial['trial']} trained with {trial['planned_bytes']} planned of {limit} bytes")
         taken = taken_bytes(program, folder, study, trial) if trial["state"] == "finished" else 0
-        if taken > limit:
+        if taken > limit + BESIDE_BYTES:
             found.append(f"trial {trial['trial']} took {taken} of {limit} bytes")
     return found
 
@@ -75,7 +80,7 @@ def main():
     draw = random.Random(options.seed)
     failed = trained = refused = 0
     with tempfile.TemporaryDirectory() as folder:
-        write_recipe(folder, epochs=1)
+        write_recipe(folder, epochs=1, side=40)
         for number in range(options.spaces):
             ranges, seed = space(draw), ["--seed", str(draw.randint(0, 10**6))]
             share = draw.random()
