@@ -1,5 +1,6 @@
 // weft tune as a user runs it: on small pictures, an mlp and some epochs.
 #include "tests/cli/run_files.h"
+#include "weft/tune/optuna_storage.h"
 
 namespace weft::cli_tests {
 namespace {
@@ -84,6 +85,53 @@ TEST_F(TuneTest, APopulationCopiesItsBestWhateverTheNumberOfWorkers) {
   EXPECT_EQ(one["trials"][4]["copy_of"]["epochs"], 1);
   EXPECT_EQ(one["best"]["values"], two["best"]["values"]);
   EXPECT_EQ(one["best"]["results"], two["best"]["results"]);
+}
+
+TEST_F(TuneTest, LatencyAndSizeAreThoseOfTheDeployedModel) {
+  const Outcome outcome =
+      weft(tune({"--trials", "4", "--workers", "2", "--searcher", "nsga2", "--objective",
+                 "validation_accuracy,latency,size", "--set-range", "model.hidden=choice:8|512,256"}));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const nlohmann::json study = shown();
+  EXPECT_EQ(count(study, "finished"), 4);
+  for (const nlohmann::json& trial : study["trials"]) {
+    EXPECT_GT(trial["results"]["latency"], 0);
+    EXPECT_LT(trial["results"]["latency"], 1);
+    char number[8];
+    std::snprintf(number, sizeof number, "%04d", trial["trial"].get<int>());
+    const std::string run = std::string("study/runs/") + number;
+    EXPECT_FALSE(fs::exists(path(run + "/deployed.weft")));
+    ASSERT_EQ(weft({"compile", run, "own.weft", "--force"}).code, 0);
+    EXPECT_EQ(trial["results"]["size"], fs::file_size(path("own.weft")));
+  }
+  ASSERT_FALSE(study["front"].empty());
+  EXPECT_NE(weft({"tune", "show", "study"}).out.find("front"), std::string::npos);
+}
+
+TEST_F(TuneTest, TheReportIsOneFile) {
+  ASSERT_EQ(weft(tune({"--trials", "4", "--objective", "validation_accuracy,parameters", "--searcher", "random",
+                       "--set-range", "model.hidden=choice:8|16"}))
+                .code,
+            0);
+  ASSERT_EQ(weft({"tune", "show", "study", "-o", "report.html"}).code, 0);
+  const std::string page = read_all(path("report.html"));
+  for (const char* part : {"The best trial", "Between the objectives", "What the keys did", "All trials", "<svg"})
+    EXPECT_NE(page.find(part), std::string::npos) << part;
+  EXPECT_EQ(page.find("http-equiv"), std::string::npos);
+}
+
+TEST_F(TuneTest, AStorageOfOptunaFollowsTheStudy) {
+  ASSERT_EQ(weft(tune({"--trials", "2", "--storage", "sqlite:///optuna.db"})).code, 0);
+  ASSERT_TRUE(fs::exists(path("optuna.db")));
+  ASSERT_EQ(weft({"tune", "--resume", "study", "--trials", "4"}).code, 0);
+  tune::OptunaStorage storage(path("optuna.db"), tune::Study::open(path("study")));
+  EXPECT_EQ(storage.count(), 4);
+}
+
+TEST_F(TuneTest, ABatchThatIsMeasuredCannotBePacked) {
+  const Outcome outcome = weft(tune({"--set", "batch=auto"}));
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("batch = 'auto' leaves the memory of trials open"), std::string::npos) << outcome.err;
 }
 
 TEST_F(TuneTest, APopulationChangesOnlyWhatMayChange) {

@@ -34,8 +34,37 @@ TEST(RecipeKeys, AutoIsWhatARecipeHasThatLeavesTheKeyAway) {
   set_from_text(spec, "threads=3");
   set_from_text(spec, "optimizer.momentum=0.5");
   apply_recipe(spec, "threads = 'auto'\n[optimizer]\nmomentum = 'auto'\n", "recipe");
-  set_from_text(spec, "optimizer.learning_rate=auto");
+  set_from_text(spec, "optimizer.weight_decay=auto");
   EXPECT_EQ(spec, RunSpec());
+}
+
+TEST(RecipeKeys, AutoOfSomeKeysIsMeasuredBeforeTheFirstStep) {
+  RunSpec spec;
+  apply_recipe(spec, "batch = 'auto'\n[optimizer]\nlearning_rate = 'auto'\n[schedule]\nwarmup_steps = 'auto'\n",
+               "recipe");
+  EXPECT_TRUE(spec.measured.learning_rate);
+  EXPECT_TRUE(spec.measured.batch);
+  EXPECT_TRUE(spec.measured.warmup_steps);
+  EXPECT_EQ(spec.batch, RunSpec().batch);
+}
+
+TEST(RecipeKeys, WhatIsLeftToAMeasurementIsPrintedAsSuch) {
+  RunSpec spec;
+  spec.model.name = "lenet5";
+  set_from_text(spec, "optimizer.learning_rate=auto");
+  set_from_text(spec, "schedule.warmup_steps=auto");
+  resolve(spec);
+  RunSpec read;
+  apply_recipe(read, print_recipe(spec), "recipe");
+  resolve(read);
+  EXPECT_EQ(read, spec);
+}
+
+TEST(RecipeKeys, ANumberTakesThePlaceOfAuto) {
+  RunSpec spec;
+  set_from_text(spec, "optimizer.learning_rate=auto");
+  set_from_text(spec, "optimizer.learning_rate=0.1");
+  EXPECT_FALSE(spec.measured.any());
 }
 
 TEST(RecipeKeys, ReferenceIsWhatTheDeclarationsSay) {
@@ -45,8 +74,8 @@ TEST(RecipeKeys, ReferenceIsWhatTheDeclarationsSay) {
 
 TEST(RecipeKeys, SchemaHasEachKeyAtItsPlace) {
   const auto schema = nlohmann::json::parse(key_schema(recipe_keys(standard_entries(), {kAnyGroup})));
-  EXPECT_EQ(schema["properties"]["batch"]["type"], "integer");
-  EXPECT_EQ(schema["properties"]["batch"]["maximum"], 65536);
+  EXPECT_EQ(schema["properties"]["accumulate"]["type"], "integer");
+  EXPECT_EQ(schema["properties"]["batch"]["anyOf"][0]["maximum"], 65536);
   const auto& optimizer = schema["properties"]["optimizer"];
   EXPECT_EQ(optimizer["properties"]["learning_rate"]["anyOf"][0]["exclusiveMinimum"], 0);
   EXPECT_EQ(optimizer["additionalProperties"], false);

@@ -163,9 +163,9 @@ TEST(RunSpec, SetFromTextTakesEachKind) {
 TEST(RunSpec, SetFromTextSaysWhatIsWrong) {
   EXPECT_EQ(error_of_set("epochs"), "--set epochs: wants KEY=VALUE, such as optimizer.learning_rate=0.1");
   EXPECT_EQ(error_of_set("epoch=3"), "--set epoch=3: unknown key 'epoch'; did you mean 'epochs'?");
-  EXPECT_EQ(error_of_set("batch=3x"), "--set batch=3x: batch wants a whole number, got '3x'");
+  EXPECT_EQ(error_of_set("batch=3x"), "--set batch=3x: batch wants a whole number, or auto, got '3x'");
   EXPECT_EQ(error_of_set("batch=99999999999999999999"),
-            "--set batch=99999999999999999999: batch wants a whole number, got '99999999999999999999'");
+            "--set batch=99999999999999999999: batch wants a whole number, or auto, got '99999999999999999999'");
   EXPECT_EQ(error_of_set("optimizer.nesterov=yes"),
             "--set optimizer.nesterov=yes: optimizer.nesterov wants true or false, got 'yes'");
 }

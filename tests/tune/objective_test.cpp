@@ -82,12 +82,14 @@ TEST_F(MeasuredRun, CurvesHoldWhatIsFinite) {
 }
 
 TEST_F(MeasuredRun, AllObjectivesAreOfTheBestEvaluation) {
-  fs::create_directories(run_ / "checkpoints/best");
-  std::ofstream(run_ / "checkpoints/best/model.safetensors") << std::string(123, 'x');
-  const auto objectives =
-      parse_objectives("validation_accuracy,validation_loss,parameters,memory,size,seconds", standard_entries());
-  EXPECT_EQ(measure(run_, objectives, {.parameters = 7, .memory = 9}),
-            (std::vector<double>{0.75, 0.9, 7, 9, 123, 4.5}));
+  const auto objectives = parse_objectives("validation_accuracy,validation_loss,parameters,memory,size,latency,seconds",
+                                           standard_entries());
+  EXPECT_EQ(measure(run_, objectives, {.parameters = 7, .memory = 9}, Deployed{.bytes = 123, .latency_seconds = 0.5}),
+            (std::vector<double>{0.75, 0.9, 7, 9, 123, 0.5, 4.5}));
+}
+
+TEST_F(MeasuredRun, WhatIsToBeDeployedHasNoValuesBefore) {
+  EXPECT_EQ(measure(run_, parse_objectives("validation_accuracy,size", standard_entries()), {}), std::nullopt);
 }
 
 TEST_F(MeasuredRun, ARunThatMeasuredNothingHasNoValues) {

@@ -371,6 +371,27 @@ TEST(Ppo, LearnsChoicesThatDependOnEachOther) {
   EXPECT_LT(mean(last), 0.6 * mean(first));
 }
 
+/// What a searcher keeps between its answers changes none of them.
+TEST(Ppo, AnswersAsASearcherThatHasKeptNothing) {
+  const Space space({tune::choice("a", {int64_t{0}, int64_t{1}, int64_t{2}}), tune::real("b", 0, 1)});
+  const auto make = [] { return tune::make_searcher("ppo", {.library = &library()}); };
+  const auto kept = make();
+  tune::History history;
+  for (int number = 0; number < 40; ++number) {
+    const tune::SearchState state{space, history, 1};
+    const auto proposal = kept->ask(state);
+    if (number % 7 == 0) {
+      EXPECT_EQ(proposal->point, make()->ask(state)->point) << number;
+    }
+    history.push_back({.point = proposal->point, .state = tune::Trial::State::running});
+    if (number >= 3) {  // results come later than the next question, and not in order
+      tune::Trial& ended = history[static_cast<size_t>(number % 2 == 0 ? number - 3 : number - 1)];
+      ended.state = tune::Trial::State::finished;
+      ended.losses = {*ended.point[0]};
+    }
+  }
+}
+
 TEST(Ppo, WantsALibrary) {
   EXPECT_NE(test::error_of([] { tune::make_searcher("ppo"); }, ErrorKind::usage).find("give it a library"),
             std::string::npos);

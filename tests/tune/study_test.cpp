@@ -56,6 +56,31 @@ class StudyTest : public ::testing::Test {
   fs::path directory_;
 };
 
+TEST_F(StudyTest, SeesWhatOtherConnectionsWrite) {
+  Study one = Study::create(folder(), settings());
+  add_next(one);
+  EXPECT_EQ(one.trials().size(), 1u);
+  Study other = Study::open(folder());
+  add_next(other);
+  StudyTrial changed = trial(0);
+  changed.reason = "changed";
+  other.update(changed);
+  ASSERT_EQ(one.trials().size(), 2u);
+  EXPECT_EQ(one.trials()[0].reason, "changed");
+  add_next(one);
+  EXPECT_EQ(other.trials().size(), 3u);
+}
+
+TEST_F(StudyTest, WhatWasNotCommittedIsNotKnown) {
+  Study study = Study::create(folder(), settings());
+  add_next(study);
+  EXPECT_THROW(study.change([](const std::vector<StudyTrial>&) -> std::optional<StudyTrial> {
+    throw std::runtime_error("while it decides");
+  }),
+               std::runtime_error);
+  EXPECT_EQ(study.trials().size(), 1u);
+}
+
 TEST_F(StudyTest, KeepsSettingsAndTrials) {
   {
     Study study = Study::create(folder(), settings());

@@ -35,6 +35,18 @@ std::string early_ends(const spec::RunSpec& spec) {
   return ends;
 }
 
+/// What a run measures before its first step; here its usual values stand.
+std::string left_open(const spec::RunSpec& spec) {
+  std::string keys;
+  const auto add = [&](bool is_open, const char* key) {
+    if (is_open) keys += (keys.empty() ? "" : ", ") + std::string(key);
+  };
+  add(spec.measured.learning_rate, "learning rate");
+  add(spec.measured.batch, "batch");
+  add(spec.measured.warmup_steps, "warm-up");
+  return keys.empty() ? "" : keys + ": measured before the first step, in less than 5 % of the run";
+}
+
 std::filesystem::path nearest_folder(std::filesystem::path path) {
   std::error_code code;
   path = std::filesystem::absolute(path.empty() ? "runs" : path, code);
@@ -82,6 +94,7 @@ int dry_run(const Library& library, const spec::RunSpec& given, const std::strin
       {"training", fmt::format("{} epochs, {} steps of batch {}{}, {} with learning rate {}, schedule {}",
                                run.spec.epochs, expected.steps, run.spec.batch, accumulated, run.spec.optimizer.name,
                                run.spec.optimizer.learning_rate, run.spec.schedule.name)});
+  if (const std::string open = left_open(given); !open.empty()) table.add_row({"", open});
   const std::string ends = early_ends(run.spec);
   if (!ends.empty()) table.add_row({"", ends});
   table.add_row({"memory", fmt::format("{} planned; {} of {} are available", bytes(run.planned_total_bytes),

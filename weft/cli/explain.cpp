@@ -23,6 +23,7 @@
 #include "weft/report/prediction_report.h"
 #include "weft/report/rank_shares.h"
 #include "weft/report/run_curves.h"
+#include "weft/run/policies/policy_file.h"
 #include "weft/step/rank_mesh.h"
 #include "weft/step/virtual_ranks.h"
 
@@ -129,10 +130,17 @@ std::string headline(const report::Explained& explained, const ExplainOptions& o
                      human_duration(explained.step_seconds), rate, info.item(), options.steps);
 }
 
+/// What the run has chosen for itself.
+std::string policy_text(const run::RunDirectory& directory) {
+  const std::optional<run::Policies> policies = run::read_policies(directory.policy());
+  return policies ? "\nchosen before the first step:\n" + run::describe_policies(*policies) : "";
+}
+
 /// What the run itself has measured.
 std::string audit_text(const ExplainOptions& options, const spec::RunSpec& spec) {
   const run::RunDirectory directory = run::RunDirectory::open(options.run);
-  return report::audit_text(directory) + report::rank_shares_text(directory, spec.balance.grains);
+  return policy_text(directory) + report::audit_text(directory) +
+         report::rank_shares_text(directory, spec.balance.grains);
 }
 
 void print_step(const report::Explained& explained, const ExplainOptions& options, const spec::RunSpec& spec,

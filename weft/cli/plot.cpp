@@ -11,6 +11,7 @@
 #include "weft/base/progress.h"
 #include "weft/cli/command.h"
 #include "weft/plot/figure.h"
+#include "weft/report/range_figure.h"
 #include "weft/report/run_curves.h"
 
 namespace weft::cli {
@@ -23,17 +24,23 @@ struct PlotOptions {
   std::vector<std::string> runs;
   std::string output;
   report::CurveOptions curves;
+  bool range_test = false;
 };
+
+plot::Figure draw(const Library& library, const PlotOptions& options) {
+  if (options.range_test) return report::draw_range_tests(options.runs);
+  const std::vector<report::RunCurves> runs = report::read_curves(library, options.runs);
+  for (size_t index = 0; index < runs.size(); ++index)
+    if (runs[index].empty())
+      fail(ErrorKind::usage, "'{}' has no metrics yet; let it train for some more steps", options.runs[index]);
+  return report::draw_curves(library, runs, options.curves);
+}
 
 int plot_command(const Library& library, const PlotOptions& options) {
   const std::string extension = std::filesystem::path(options.output).extension().string();
   if (!options.output.empty() && extension != ".svg" && extension != ".png")
     fail(ErrorKind::usage, "'{}' is neither a .svg nor a .png file; name one of these", options.output);
-  const std::vector<report::RunCurves> runs = report::read_curves(library, options.runs);
-  for (size_t index = 0; index < runs.size(); ++index)
-    if (runs[index].empty())
-      fail(ErrorKind::usage, "'{}' has no metrics yet; let it train for some more steps", options.runs[index]);
-  const plot::Figure figure = report::draw_curves(library, runs, options.curves);
+  const plot::Figure figure = draw(library, options);
   if (options.output.empty()) {
     const int columns = isatty(STDOUT_FILENO) != 0 ? progress_options_for(stdout).columns : 80;
     if (!figure.title.empty()) fmt::print("{}\n\n", figure.title);
@@ -65,6 +72,8 @@ void add_plot(CLI::App& app, Action& action, const Library& library) {
       ->add_option("--smoothing", options->curves.smoothing,
                    "Weight of the past in the curves of the steps' loss and gradient norm, in [0, 1)")
       ->check(CLI::Range(0.0, 0.9999));
+  command->add_flag("--range-test", options->range_test,
+                    "The range test by which a run chose its learning rate (optimizer.learning_rate = auto)");
   command->callback(
       [options, &action, &library] { action = [options, &library] { return plot_command(library, *options); }; });
 }

@@ -229,6 +229,10 @@ int train_command(const Library& library, const TrainOptions& options, const std
                       quoted_for_shell(program), quoted_for_shell(outcome.directory.string())));
     return 0;
   }
+  if (!outcome.finished && outcome.directory.empty()) {
+    say("interrupted before the first step: nothing was written");
+    return train::kInterruptedExitCode;
+  }
   if (!outcome.finished) {
     say(fmt::format("interrupted after step {}; go on with `{} train --resume {}`", outcome.steps_done,
                     quoted_for_shell(program), quoted_for_shell(outcome.directory.string())));

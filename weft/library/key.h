@@ -36,7 +36,8 @@ struct Key {
   std::string help = {};                   // a line
   std::vector<std::string> read_by = {};   // the entries, or choices of its table, that read it; empty: all
   std::optional<KeyValue> automatic = {};  // what "auto" stands for, beside a value of its kind; nullopt: no "auto"
-  bool takes_number = false;               // texts: a number stands for its text, as in "validation = 0.1"
+  bool is_measured = false;   // where it is "auto": before the first step; `automatic` stands in until then
+  bool takes_number = false;  // texts: a number stands for its text, as in "validation = 0.1"
 };
 
 /// "a text", "a whole number", "a number", "true or false", "a list of numbers, such as [1, 0.1]"

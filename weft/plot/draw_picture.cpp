@@ -134,6 +134,7 @@ class PanelDrawing {
   }
 
   void draw_series(const Series& series) const {
+    if (series.line == Line::none) return;
     set_style(context_, series);
     bool drawing = false;
     for (size_t index = 0; index < series.x.size(); ++index) {
@@ -154,11 +155,12 @@ class PanelDrawing {
 
   /// Whole at the edge too.
   void draw_points(const Series& series) const {
-    if (series.faint || series.x.size() > 60) return;
+    const bool has_line = series.line != Line::none;
+    if (has_line && (series.faint || series.x.size() > 60)) return;
     set_style(context_, series);
     for (size_t index = 0; index < series.x.size(); ++index) {
       if (!is_point(series, index) || series.y[index] > view_.y.high || series.y[index] < view_.y.low) continue;
-      cairo_arc(context_, column(series.x[index]), row(series.y[index]), 2, 0, 6.2832);
+      cairo_arc(context_, column(series.x[index]), row(series.y[index]), has_line ? 2 : 3, 0, 6.2832);
       cairo_fill(context_);
     }
     cairo_set_dash(context_, nullptr, 0, 0);
@@ -230,9 +232,14 @@ class Legend {
       const double x = kLeft + column_ * (static_cast<int>(index) / rows_);
       const double y = top + kLegendLine * (static_cast<int>(index) % rows_ + 0.5);
       set_style(context, *entries_[index]);
-      cairo_move_to(context, x, y);
-      cairo_line_to(context, x + kSample, y);
-      cairo_stroke(context);
+      if (entries_[index]->line == Line::none) {
+        cairo_arc(context, x + kSample / 2, y, 3, 0, 6.2832);
+        cairo_fill(context);
+      } else {
+        cairo_move_to(context, x, y);
+        cairo_line_to(context, x + kSample, y);
+        cairo_stroke(context);
+      }
       cairo_set_dash(context, nullptr, 0, 0);
       cairo_set_source_rgb(context, 0.1, 0.1, 0.1);
       text(context, names_[index], x + kSample + kSampleGap, y + 4, 0);

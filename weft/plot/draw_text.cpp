@@ -34,7 +34,7 @@ class Canvas {
         continue;
       }
       const int column = cell_of(series.x[index], x, columns_), row = rows_ - 1 - cell_of(series.y[index], y, rows_);
-      if (last_column >= 0) line(last_column, last_row, column, row, mark);
+      if (last_column >= 0 && series.line != Line::none) line(last_column, last_row, column, row, mark);
       const double value = series.y[index];
       put(column, row, value > y.high ? kAbove : value < y.low ? kBelow : mark);
       last_column = column;

@@ -7,7 +7,7 @@
 
 namespace weft::plot {
 
-enum class Line { solid, dashed, dotted };
+enum class Line { solid, dashed, dotted, none };  // none: points alone
 
 struct Series {
   std::string name;          // in the legend; series of one name, group and line share an entry

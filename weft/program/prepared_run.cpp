@@ -5,6 +5,7 @@
 #include "weft/base/error.h"
 #include "weft/base/format.h"
 #include "weft/base/memory.h"
+#include "weft/comm/exchange.h"
 #include "weft/comm/on_all_ranks.h"
 #include "weft/passes/precision/lower_precision.h"
 #include "weft/program/arena_limit.h"
@@ -173,6 +174,11 @@ spec::StepShape PreparedRun::largest() {
 }
 
 void PreparedRun::make_executors() {
+  if (comm::Communicator* const alike = runtime.alike_ranks()) {  // whose evaluations may differ by a sample
+    auto most = static_cast<double>(arena->bytes());
+    comm::all_reduce_max(*alike, {&most, 1}, "memory of the steps");
+    arena->reserve(static_cast<int64_t>(most));
+  }
   for (const spec::StepShape& shape : shapes) {
     training.make_executors(shape);
     if (noise) noise->make_executors(shape);

@@ -33,8 +33,8 @@ class PreparedRun {
 
   /// The training step that takes the most memory.
   spec::StepShape largest();
-  /// Makes the executors of every training step and its update: what does not fit fails here. All ranks call it at the
-  /// same time.
+  /// Makes the executors of every training step and its update, in an arena that is as large on all ranks that share
+  /// memory: what does not fit fails here. All ranks call it at the same time.
   void make_executors();
   /// For a step of this shape, the shape that this rank computes at a time.
   spec::StepShape own_part(const spec::StepShape& shape) const;

@@ -24,7 +24,9 @@
 #include "weft/run/beginning_notes.h"
 #include "weft/run/checkpoint/store.h"
 #include "weft/run/copies.h"
+#include "weft/run/policies/choose_policies.h"
 #include "weft/run/prediction_file.h"
+#include "weft/run/resume_point.h"
 #include "weft/run/run_changes.h"
 #include "weft/run/run_directory.h"
 #include "weft/run/run_loop.h"
@@ -186,6 +188,16 @@ RunOutcome start_run(const Library& library, const spec::RunSpec& spec, const fs
       tuning = program::tuning_of(library.device, options.autotune, resolved.threads, options.note);
   });
   resolved.threads = comm::common_threads(ranks, resolved.threads);
+  Policies policies;
+  const PolicyInputs policy_inputs{
+      .library = library,
+      .tuning = tuning,
+      .ranks = ranks,
+      .note = options.note,
+      .stop_requested = options.stop_requested,
+      .initial_state = [](const program::PreparedRun& run) { return resume_point_of(run, {}).state; }};
+  const Measuring measuring = choose_policies(policy_inputs, resolved, policies);
+  if (measuring == Measuring::stopped) return {};
   const std::unique_ptr<program::PreparedRun> prepared =
       program::prepare_run(library, resolved, tuning, options.note, ranks, resolved.cluster, resolved.cost_profile);
   program::PreparedRun& run = *prepared;
@@ -205,6 +217,7 @@ RunOutcome start_run(const Library& library, const spec::RunSpec& spec, const fs
     guard.emplace(held.get());  // after the lock: what another run writes there is not taken back
     keep_model(*held.directory, run.spec);
     write_atomically(held.directory->spec(), spec::print_recipe(run.spec, library));
+    if (measuring == Measuring::done) write_atomically(held.directory->policy(), print_policies(policies));
     write_description(*held.directory, run);
     write_prediction(*held.directory, run, options.note);
   });

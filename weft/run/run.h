@@ -34,7 +34,7 @@ struct RunOptions {
 };
 
 struct RunOutcome {
-  std::filesystem::path directory;  // on the first rank
+  std::filesystem::path directory;  // on the first rank; empty: stopped before the run began, which left nothing
   bool finished = false;            // false: stopped on request; the run can be resumed
   int64_t steps_done = 0;
   bool paused = false;      // by RunOptions::pause_epochs

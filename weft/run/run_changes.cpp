@@ -82,6 +82,11 @@ std::vector<KeyChange> change_spec(spec::RunSpec& spec, const std::vector<std::s
            "weights: weft train {2}/spec.toml --set '{3}' --init {2}/checkpoints/best/model.safetensors",
            key_of(assignment), fmt::join(changeable_keys(), ", "), run.string(), assignment);
   }
+  if (spec.measured.any())
+    fail(ErrorKind::usage,
+         "'auto' is measured before the first step, which '{}' has done; give a number, or start a new run from these "
+         "weights: weft train {}/spec.toml --init {}/checkpoints/best/model.safetensors",
+         run.string(), run.string(), run.string());
   spec::resolve(spec, entries);
   std::vector<KeyChange> changes;
   spec::RunSpec after = spec;

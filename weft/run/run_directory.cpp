@@ -19,10 +19,10 @@ namespace fs = std::filesystem;
 
 namespace {
 /// All that is written by AtomicFile.
-constexpr std::string_view kWrittenFiles[] = {"spec.toml",           "data.json",    "plan.json",
-                                              "graph.weft",          "cluster.toml", "cost_profile.toml",
-                                              "metrics.jsonl",       "summary.json", "initial_weights.json",
-                                              "damaged_samples.txt", "model.onnx",   "prediction.json"};
+constexpr std::string_view kWrittenFiles[] = {
+    "spec.toml",         "data.json",       "plan.json",    "graph.weft",           "cluster.toml",
+    "cost_profile.toml", "metrics.jsonl",   "summary.json", "initial_weights.json", "damaged_samples.txt",
+    "model.onnx",        "prediction.json", "policy.json"};
 
 /// What to say of a path that is no run directory: the newest of those below it, if it holds some.
 std::string runs_below(const fs::path& path) {

@@ -6,6 +6,7 @@
 //   cluster.toml   links, where they were measured     cost_profile.toml   rates, where they are not the default ones
 //   initial_weights.json  of a run from a file        damaged_samples.txt  those that were passed over
 //   prediction.json  time, memory and traffic as predicted before the first step, with the strategy
+//   policy.json    what was measured for keys that the recipe leaves open as `auto`
 //   changes.jsonl  what a resumed run changed in spec.toml, see run_changes.h
 //   model.onnx     the model, of a run that trains an imported one
 #pragma once
@@ -50,6 +51,8 @@ class RunDirectory {
   std::filesystem::path damaged_samples() const { return path_ / "damaged_samples.txt"; }
   /// What was said of the run before it began (predict/prediction.h).
   std::filesystem::path prediction() const { return path_ / "prediction.json"; }
+  /// What was measured for keys that the recipe left open (policies/policy_file.h).
+  std::filesystem::path policy() const { return path_ / "policy.json"; }
   std::filesystem::path changes() const { return path_ / "changes.jsonl"; }
   std::filesystem::path graph() const { return path_ / "graph.weft"; }
   std::filesystem::path model_file() const { return path_ / "model.onnx"; }

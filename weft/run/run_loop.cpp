@@ -7,7 +7,6 @@
 
 #include "weft/base/error.h"
 #include "weft/base/files.h"
-#include "weft/comm/exchange.h"
 #include "weft/comm/on_all_ranks.h"
 #include "weft/program/damage_on_ranks.h"
 #include "weft/program/process_memory.h"
@@ -45,7 +44,6 @@ RunLoop::RunLoop(program::PreparedRun& run, const RunDirectory* directory, const
   if (run.ranks != nullptr) program::require_same(run.ranks, program::traits_of(run, resume_point_.state));
   comm::on_all_ranks(run.ranks, "loaders of the data", [&] { open(); });
   share_initial_weights();
-  reserve_arena();
   run.make_executors();  // allocates: what does not fit fails here
 }
 
@@ -142,15 +140,6 @@ void RunLoop::share_initial_weights() {
   if (run_.ranks == nullptr || !options_.copies || run_.spec.init.empty()) return;
   const fs::path file = directory_ == nullptr ? fs::path() : directory_->initial_weights();
   copy_first_file(*run_.ranks, file, directory_ != nullptr);
-}
-
-/// As much on all ranks that share memory, whose evaluations may differ by a sample.
-void RunLoop::reserve_arena() {
-  comm::Communicator* const alike = run_.runtime.alike_ranks();
-  if (alike == nullptr) return;
-  auto most = static_cast<double>(run_.arena->bytes());
-  comm::all_reduce_max(*alike, {&most, 1}, "memory of the steps");
-  run_.arena->reserve(static_cast<int64_t>(most));
 }
 
 void RunLoop::open() {

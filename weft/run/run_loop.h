@@ -29,7 +29,6 @@ class RunLoop {
   void continue_changed();
   bool measure_test_data(const train::FitInputs& inputs, const train::Hooks& hooks, int64_t last_step);
   void share_initial_weights();
-  void reserve_arena();
   void open();
 
   program::PreparedRun& run_;

@@ -22,7 +22,9 @@ match a pattern, and `weft keys --schema` prints a JSON Schema, with which edito
 build/weft keys --schema > recipe.schema.json    # then, as the first line of a recipe: #:schema ./recipe.schema.json
 ```
 
-`auto` is what a recipe has that leaves the key away: weft chooses. Model options (`model.KEY`) are the model's own:
+`auto` is what a recipe has that leaves the key away: weft chooses. Where it says "measured", weft
+[measures](schedules.md#measured-before-the-first-step) the value before the first step, and only a recipe that says
+`auto` has it. Model options (`model.KEY`) are the model's own:
 `weft models NAME`.
 )";
 
@@ -52,10 +54,14 @@ std::string values_of(const Key& key) {
     text = fmt::format("{} {}", kind_of(key), range_of(key));
   if (text.starts_with(", ")) text = "\"\"" + text;  // an empty text may be chosen
   if (!key.unit.empty()) text += " (" + key.unit + ")";
-  return text + (key.automatic ? ", or auto" : "");
+  if (!key.automatic) return text;
+  return text + (key.is_measured ? ", or auto: measured" : ", or auto");
 }
 
 std::string default_of(const Key& key) {
+  if (const auto* real = std::get_if<double>(&key.value); real != nullptr && key.is_measured && *real < key.low)
+    return "of the entry";  // of the library, such as the optimizer
+  if (key.is_measured) return literal(key.value);
   return key.automatic && key.value == *key.automatic ? "auto" : literal(key.value);
 }
 

@@ -36,7 +36,9 @@ ordered_json property_of(const Key& key) {
     property["anyOf"] = {type_of(key), {{"const", "auto"}}};
   else
     property.update(type_of(key));
-  if (key.automatic && key.value == *key.automatic)
+  const auto* real = std::get_if<double>(&key.value);
+  if (key.is_measured && real != nullptr && *real < key.low) return property;  // of the entry
+  if (key.automatic && !key.is_measured && key.value == *key.automatic)
     property["default"] = "auto";
   else
     std::visit([&](const auto& value) { property["default"] = value; }, key.value);

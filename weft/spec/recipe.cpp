@@ -149,7 +149,9 @@ void apply_recipe_file(RunSpec& spec, const std::filesystem::path& path, const E
 namespace {
 
 /// Without quotes where a text is a number, and the key takes one.
-std::string literal(const Key& key, const KeyValue& value) {
+std::string literal_of(const BoundKey& key) {
+  if (key.is_left_open) return toml_text("auto");
+  const KeyValue value = value_at(key.place);
   const auto* text = std::get_if<std::string>(&value);
   if (key.takes_number && text != nullptr)
     if (const std::optional<double> number = parse_number<double>(*text); number && std::isfinite(*number))
@@ -163,9 +165,9 @@ std::string print_recipe(const RunSpec& spec, const Entries& entries) {
   RunSpec copy = spec;
   std::string top, tables, section;
   for (const BoundKey& key : bind_keys(copy, entries)) {
-    if (key.is_quiet && value_at(key.place) == key.value) continue;
+    if (key.is_quiet && !key.is_left_open && value_at(key.place) == key.value) continue;
     const std::string table = section_of(key.name);
-    const std::string line = name_in_section(key.name) + " = " + literal(key, value_at(key.place));
+    const std::string line = name_in_section(key.name) + " = " + literal_of(key);
     std::string& target = table.empty() ? top : tables;
     if (!table.empty() && table != section) {
       target += fmt::format("\n[{}]\n", table);
@@ -185,7 +187,7 @@ std::string print_recipe(const RunSpec& spec, const std::string& heading, const 
   const std::vector<BoundKey> known = bind_keys(copy, entries);
   const auto value_of_key = [&](const std::string& key) {
     for (const BoundKey& one : known)
-      if (one.name == key) return literal(one, value_at(one.place));
+      if (one.name == key) return literal_of(one);
     check(key.starts_with("model."), "a key of a recipe");
     return toml_text(spec.model.options.at(key.substr(6)));
   };

@@ -32,8 +32,8 @@ std::vector<BoundKey> bind_keys(RunSpec& spec, const Entries& entries) {
   for (RecipeKey& key : recipe_keys(entries, groups)) {
     if (key.own && !key.own(spec).contains(name_in_section(key.name))) continue;
     const KeyPlace place = key.place(spec);
-    const bool is_quiet = key.is_quiet;
-    bound.push_back({std::move(key), place, is_quiet});
+    const bool is_quiet = key.is_quiet, is_left_open = key.measured && key.measured(spec);
+    bound.push_back({std::move(key), place, is_quiet, is_left_open});
   }
   return bound;
 }

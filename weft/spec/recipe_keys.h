@@ -24,12 +24,15 @@ struct RecipeKey : Key {
   /// For a key that is stored in an OwnKeys map, where something has set it, and not in a member.
   std::function<OwnKeys&(RunSpec&)> own = {};
   bool is_quiet = false;  // printed only where it differs from its default: it is newer than the first spec.toml
+  /// Of a key whose `auto` is measured: whether the spec leaves it to that. Else empty.
+  std::function<bool&(RunSpec&)> measured = {};
 };
 
 /// A key with its place in one RunSpec.
 struct BoundKey : Key {
   KeyPlace place = {};
   bool is_quiet = false;
+  bool is_left_open = false;  // to a measurement before the first step
 };
 
 /// Every key except the model's options, in the order of the recipe, with those of [optimizer.groups.NAME] for each of
@@ -77,6 +80,12 @@ class KeySection {
   /// Makes the last key added quiet (RecipeKey::is_quiet).
   KeySection& quiet() {
     keys_.back().is_quiet = true;
+    return *this;
+  }
+  /// The `auto` of the last key added is measured before the first step, where the member of MeasuredKeys says so.
+  KeySection& measured(bool MeasuredKeys::*member) {
+    keys_.back().is_measured = true;
+    keys_.back().measured = [member](RunSpec& spec) -> bool& { return spec.measured.*member; };
     return *this;
   }
   /// Adds keys that entries declare. Keys in `members` are stored there, in the order of `members`; all others are

@@ -230,11 +230,6 @@ void check_balance(const RunSpec& spec) {
            "balance.grains = {} with {} = {}: ranks that compute the same samples together cannot take other shares of "
            "them; leave one of the two away",
            grains, name, ranks);
-  if (spec.metrics.noise_every > 0)
-    fail(ErrorKind::usage,
-         "balance.grains = {} with metrics.noise_every = {}: the noise is measured by gradients of one part per rank; "
-         "leave one of the two away",
-         grains, spec.metrics.noise_every);
   if (spec.averaging.period > 0)
     fail(ErrorKind::usage,
          "balance.grains = {} with averaging.period = {}: means of weights count all ranks alike, however much each of "
@@ -337,17 +332,40 @@ void check_validation(const RunSpec& spec) {
     fail(ErrorKind::usage, "max_time = '{}' is no duration; write 90m, 2h, 1h 30m or 3600 (seconds)", spec.max_time);
 }
 
+/// What gradients of one rank cannot be measured with; null: nothing.
+const char* noise_conflict(const RunSpec& spec) {
+  return scales_loss(spec)         ? "a loss that is scaled: set loss_scaling.mode=none"
+         : spec.virtual_ranks > 0  ? "virtual ranks: set virtual_ranks=0"
+         : spec.shard.zero == 3    ? "weights that ranks share: set shard.zero to 2 or less"
+         : spec.mesh.tensor > 1    ? "ranks that share the layers: set mesh.tensor=1"
+         : spec.mesh.pipeline > 1  ? "ranks that divide the layers: set mesh.pipeline=1"
+         : spec.balance.grains > 0 ? "grains: set balance.grains=0"
+                                   : nullptr;
+}
+
 void check_noise(const RunSpec& spec) {
   if (spec.metrics.noise_every == 0) return;
-  const char* conflict = scales_loss(spec)        ? "a loss that is scaled: set loss_scaling.mode=none"
-                         : spec.virtual_ranks > 0 ? "virtual ranks: set virtual_ranks=0"
-                         : spec.shard.zero == 3   ? "weights that ranks share: set shard.zero to 2 or less"
-                         : spec.mesh.tensor > 1   ? "ranks that share the layers: set mesh.tensor=1"
-                         : spec.mesh.pipeline > 1 ? "ranks that divide the layers: set mesh.pipeline=1"
-                                                  : nullptr;
-  if (conflict != nullptr)
+  if (const char* conflict = noise_conflict(spec))
     fail(ErrorKind::usage, "metrics.noise_every = {} measures gradients of one rank, which it cannot with {}",
          spec.metrics.noise_every, conflict);
+}
+
+/// Of what is measured before the first step.
+void check_measured(const RunSpec& spec) {
+  const MeasuredKeys& measured = spec.measured;
+  const char* const key = measured.batch ? "batch" : "schedule.warmup_steps";
+  if (const char* conflict = measured.needs_noise() ? noise_conflict(spec) : nullptr)
+    fail(ErrorKind::usage, "{} = 'auto' measures gradients of one rank, which it cannot with {}", key, conflict);
+  if (measured.batch && !spec.batch_schedule.batches.empty())
+    fail(ErrorKind::usage,
+         "batch = 'auto' beside batch_schedule.batches, which say each batch of the run; leave one of the two away");
+  if (!measured.warmup_steps) return;
+  if (spec.schedule.name == "one_cycle")
+    fail(ErrorKind::usage,
+         "schedule.warmup_steps = 'auto' with schedule.name = 'one_cycle', which warms up by itself; leave it away");
+  if (spec.schedule.warmup_epochs > 0)
+    fail(ErrorKind::usage, "schedule.warmup_steps = 'auto' beside schedule.warmup_epochs = {}; give one of the two",
+         spec.schedule.warmup_epochs);
 }
 
 }  // namespace
@@ -384,6 +402,7 @@ void resolve(RunSpec& spec, const Entries& entries) {
          spec.compression.method);
   check_virtual_ranks(spec);
   check_noise(spec);
+  check_measured(spec);
   check_averaging(spec);
   check_shard(spec);
   check_pipeline(spec);

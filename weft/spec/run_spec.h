@@ -257,6 +257,17 @@ struct StopSpec {
   friend bool operator==(const StopSpec&, const StopSpec&) = default;
 };
 
+/// Keys that a recipe leaves to measurements before the first step, as `auto` (run/policies/choose_policies.h). Until
+/// then their members hold what the run would have without the key.
+struct MeasuredKeys {
+  bool learning_rate = false;
+  bool batch = false;
+  bool warmup_steps = false;
+  bool any() const { return learning_rate || needs_noise(); }
+  bool needs_noise() const { return batch || warmup_steps; }  // of the gradient
+  friend bool operator==(const MeasuredKeys&, const MeasuredKeys&) = default;
+};
+
 struct RunSpec {
   ModelSpec model;
   std::string data = "fashion-mnist";
@@ -303,6 +314,7 @@ struct RunSpec {
   CheckpointSpec checkpoint;
   EvaluationSpec evaluation;
   StopSpec stop;
+  MeasuredKeys measured;
   friend bool operator==(const RunSpec&, const RunSpec&) = default;
 };
 

@@ -46,6 +46,14 @@ std::string without_file(RunSpec& spec, const std::string& model) {
   return "onnx";
 }
 
+void put_checked(RunSpec& spec, const RecipeKey& key, const KeyValue& value, const std::string& where) {
+  KeyValue checked = checked_value(key, value, where);
+  if (auto* model = std::get_if<std::string>(&checked); model != nullptr && key.name == "model.name")
+    *model = without_file(spec, *model);
+  put_value(key.place(spec), checked);
+  if (key.measured) key.measured(spec) = std::holds_alternative<std::string>(value);  // which can be "auto" only
+}
+
 bool is_model_option(const std::string& key) { return key.starts_with("model.") && key != "model.name"; }
 
 }  // namespace
@@ -59,10 +67,7 @@ void set_field(RunSpec& spec, const std::string& name, const KeyValue& value, co
   }
   make_group(spec, name, where);
   const RecipeKey key = find_key(spec, name == "model" ? "model.name" : name, where, entries);
-  KeyValue checked = checked_value(key, value, where);
-  if (auto* model = std::get_if<std::string>(&checked); model != nullptr && key.name == "model.name")
-    *model = without_file(spec, *model);
-  put_value(key.place(spec), checked);
+  put_checked(spec, key, value, where);
 }
 
 void require_section(RunSpec& spec, const std::string& section, const std::string& where, const Entries& entries) {
@@ -88,10 +93,7 @@ void set_from_text(RunSpec& spec, const std::string& assignment, const Entries& 
   if (is_model_option(name)) return set_field(spec, name, text, where, entries);
   make_group(spec, name, where);
   const RecipeKey key = find_key(spec, name == "model" ? "model.name" : name, where, entries);
-  KeyValue checked = checked_value(key, read_value(key, text), where);
-  if (auto* model = std::get_if<std::string>(&checked); model != nullptr && key.name == "model.name")
-    *model = without_file(spec, *model);
-  put_value(key.place(spec), checked);
+  put_checked(spec, key, read_value(key, text), where);
 }
 
 }  // namespace weft::spec

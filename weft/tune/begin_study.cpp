@@ -58,6 +58,10 @@ StudySettings study_settings(const Library& library, const StudyRequest& request
                          .seed = request.seed,
                          .threads = request.threads};
   spec::RunSpec spec = base_spec(settings, library);
+  if (spec.measured.batch)
+    fail(
+        ErrorKind::usage,
+        "batch = 'auto' leaves the memory of trials open, by which they are packed; search the batch, or set a number");
   std::vector<RangeText> ranges = request.ranges;
   if (ranges.empty()) {
     ranges = default_ranges(spec, library);

@@ -66,6 +66,12 @@ void Database::require(int code) {
 
 void Database::execute(const char* sql) { require(sqlite3_exec(connection_.get(), sql, nullptr, nullptr, nullptr)); }
 
+int64_t Database::version() {
+  Statement statement = prepare("PRAGMA data_version");
+  statement.step();
+  return statement.integer(0);
+}
+
 Statement::Statement(Database& database, const char* sql) : database_(database) {
   sqlite3_stmt* prepared = nullptr;
   const int code = sqlite3_prepare_v2(database.connection_.get(), sql, -1, &prepared, nullptr);

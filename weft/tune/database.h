@@ -51,6 +51,8 @@ class Database {
 
   void execute(const char* sql);
   Statement prepare(const char* sql) { return {*this, sql}; }
+  /// Another number each time that another connection has changed the file.
+  int64_t version();
   const std::filesystem::path& path() const { return path_; }
 
  private:

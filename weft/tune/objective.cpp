@@ -16,7 +16,7 @@ namespace weft::tune {
 namespace {
 
 const std::vector<std::string>& costs() {
-  static const std::vector<std::string> names = {"parameters", "memory", "size", "seconds"};
+  static const std::vector<std::string> names = {"parameters", "memory", "size", "latency", "seconds"};
   return names;
 }
 
@@ -27,6 +27,15 @@ std::vector<std::string> known_metrics(const Entries& entries) {
 }
 
 }  // namespace
+
+bool needs_latency(const std::vector<Objective>& objectives) {
+  return std::any_of(objectives.begin(), objectives.end(), [](const auto& one) { return one.name == "latency"; });
+}
+
+bool needs_deployment(const std::vector<Objective>& objectives) {
+  return needs_latency(objectives) ||
+         std::any_of(objectives.begin(), objectives.end(), [](const auto& one) { return one.name == "size"; });
+}
 
 bool Objective::is_metric() const { return std::find(costs().begin(), costs().end(), name) == costs().end(); }
 
@@ -125,13 +134,6 @@ Measured measured_curve(const std::filesystem::path& run, const std::string& met
 
 namespace {
 
-/// Of the weights that the run would be used with.
-int64_t weight_bytes(const std::filesystem::path& run) {
-  std::error_code code;
-  const auto bytes = std::filesystem::file_size(run / "checkpoints" / "best" / "model.safetensors", code);
-  return code ? 0 : static_cast<int64_t>(bytes);
-}
-
 double train_seconds(const std::filesystem::path& run) {
   const Measured seconds = measured_curve(run, "train_seconds");
   return seconds.curve.empty() ? 0 : seconds.curve.back().second;
@@ -140,7 +142,8 @@ double train_seconds(const std::filesystem::path& run) {
 }  // namespace
 
 std::optional<std::vector<double>> measure(const std::filesystem::path& run, const std::vector<Objective>& objectives,
-                                           const TrialPlan& plan) {
+                                           const TrialPlan& plan, const std::optional<Deployed>& deployed) {
+  if (!deployed && needs_deployment(objectives)) return std::nullopt;
   const Objective& first = objectives.front();
   const Measured curve = measured_curve(run, first.name);
   if (curve.curve.empty()) return std::nullopt;
@@ -154,7 +157,9 @@ std::optional<std::vector<double>> measure(const std::filesystem::path& run, con
     } else if (objective.name == "memory") {
       values.push_back(static_cast<double>(plan.memory));
     } else if (objective.name == "size") {
-      values.push_back(static_cast<double>(weight_bytes(run)));
+      values.push_back(static_cast<double>(deployed->bytes));
+    } else if (objective.name == "latency") {
+      values.push_back(deployed->latency_seconds);
     } else if (objective.name == "seconds") {
       values.push_back(train_seconds(run));
     } else {

@@ -14,7 +14,8 @@ namespace weft::tune {
 
 struct Objective {
   std::string name;  // a metric of evaluations or of training, such as "validation_accuracy", or "parameters", "memory"
-                     // (bytes, planned), "size" (bytes of the weights) or "seconds" (of training)
+                     // (bytes, planned), "size" (bytes of the deployed file), "latency" (seconds of the engine for one
+                     // sample) or "seconds" (of training)
   bool higher_is_better = false;
   friend bool operator==(const Objective&, const Objective&) = default;
 
@@ -33,6 +34,15 @@ struct TrialPlan {
   int64_t memory = 0;  // bytes, all that training adds
   int64_t epochs = 0;  // that begin
 };
+
+/// What a trained run is as it is deployed (deployed_run.h).
+struct Deployed {
+  int64_t bytes = 0;
+  double latency_seconds = 0;
+};
+/// Whether an objective is of that.
+bool needs_deployment(const std::vector<Objective>& objectives);
+bool needs_latency(const std::vector<Objective>& objectives);
 
 /// "memory <= 800MB"
 struct Constraint {
@@ -60,8 +70,9 @@ struct Measured {
 Measured measured_curve(const std::filesystem::path& run, const std::string& metric);
 
 /// The values of all objectives of a run that has stopped: metrics at the evaluation that is the best by the first
-/// metric, as the checkpoint `best` has it. nullopt where a metric has not been measured. Error(io).
+/// metric, as the checkpoint `best` has it. nullopt where a metric has not been measured, or an objective needs
+/// `deployed` and there is none. Error(io).
 std::optional<std::vector<double>> measure(const std::filesystem::path& run, const std::vector<Objective>& objectives,
-                                           const TrialPlan& plan);
+                                           const TrialPlan& plan, const std::optional<Deployed>& deployed = {});
 
 }  // namespace weft::tune

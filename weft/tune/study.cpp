@@ -7,6 +7,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/files.h"
+#include "weft/base/parse_number.h"
 #include "weft/tune/owner.h"
 
 namespace weft::tune {
@@ -193,7 +194,10 @@ Value parse_list(const std::string& text, const char* what) {
 
 }  // namespace
 
-std::vector<StudyTrial> Study::read_trials() {
+/// Those that are known, as long as no other process has written: a study of thousands is not read for each trial.
+const std::vector<StudyTrial>& Study::read_trials() {
+  const int64_t version = database_->version();
+  if (version == known_version_) return known_;
   std::vector<StudyTrial> trials;
   Statement rows = database_->prepare(
       "SELECT number, state, point, generation, bracket, target, owner, results, curve, reason, parameters, memory,"
@@ -215,17 +219,37 @@ std::vector<StudyTrial> Study::read_trials() {
     trial.begun = rows.integer(15);
     trials.push_back(std::move(trial));
   }
-  return trials;
+  known_ = std::move(trials);
+  known_version_ = version;
+  return known_;
 }
 
-int64_t Study::wanted_trials() {
-  Statement statement = database_->prepare("SELECT value FROM settings WHERE name = 'trials'");
-  return statement.step() ? statement.integer(0) : 0;
+/// What this process has written and committed: no other connection has changed that.
+void Study::remember(const StudyTrial& trial) {
+  if (known_version_ < 0) return;
+  const auto number = static_cast<size_t>(trial.number);
+  if (number == known_.size())
+    known_.push_back(trial);
+  else if (number < known_.size())
+    known_[number] = trial;
+  else
+    known_version_ = -1;
 }
 
-void Study::set_wanted_trials(int64_t trials) {
-  database_->prepare("INSERT OR REPLACE INTO settings VALUES ('trials', ?)").bind(std::to_string(trials)).run();
+std::string Study::read_setting(const char* name) {
+  Statement statement = database_->prepare("SELECT value FROM settings WHERE name = ?");
+  return statement.bind(std::string(name)).step() ? statement.text(0) : "";
 }
+
+void Study::write_setting(const char* name, const std::string& value) {
+  database_->prepare("INSERT OR REPLACE INTO settings VALUES (?, ?)").bind(std::string(name)).bind(value).run();
+}
+
+int64_t Study::wanted_trials() { return parse_number<int64_t>(read_setting("trials")).value_or(0); }
+void Study::set_wanted_trials(int64_t trials) { write_setting("trials", std::to_string(trials)); }
+
+fs::path Study::storage() { return read_setting("storage"); }
+void Study::set_storage(const fs::path& file) { write_setting("storage", fs::absolute(file).lexically_normal()); }
 
 std::vector<StudyTrial> Study::trials() { return read_trials(); }
 
@@ -263,6 +287,7 @@ std::optional<StudyTrial> Study::change(
     write(*changed);
   }
   transaction.commit();
+  if (changed) remember(*changed);
   return changed;
 }
 
@@ -270,6 +295,7 @@ void Study::update(const StudyTrial& trial) {
   Transaction transaction(*database_);
   write(trial);
   transaction.commit();
+  remember(trial);
 }
 
 namespace {

@@ -83,6 +83,10 @@ class Study {
   int64_t wanted_trials();
   void set_wanted_trials(int64_t trials);
 
+  /// The file that the study is written to in Optuna's tables as well (optuna_storage.h); empty: none.
+  std::filesystem::path storage();
+  void set_storage(const std::filesystem::path& file);
+
   /// In the order of their numbers, as they are now.
   std::vector<StudyTrial> trials();
 
@@ -98,11 +102,16 @@ class Study {
   Study(std::filesystem::path folder, std::unique_ptr<Database> database, StudySettings settings)
       : folder_(std::move(folder)), database_(std::move(database)), settings_(std::move(settings)) {}
   void write(const StudyTrial& trial);
-  std::vector<StudyTrial> read_trials();
+  const std::vector<StudyTrial>& read_trials();
+  void remember(const StudyTrial& trial);
+  std::string read_setting(const char* name);  // empty where nobody has set it
+  void write_setting(const char* name, const std::string& value);
 
   std::filesystem::path folder_;
   std::unique_ptr<Database> database_;
   StudySettings settings_;
+  std::vector<StudyTrial> known_;  // as the database had them
+  int64_t known_version_ = -1;     // of it then
 };
 
 /// As searchers and schedulers see the trials.

@@ -16,8 +16,11 @@
 #include "weft/launch/child_process.h"
 #include "weft/run/run_directory.h"
 #include "weft/spec/recipe.h"
+#include "weft/tune/deployed_run.h"
+#include "weft/tune/optuna_storage.h"
 #include "weft/tune/owner.h"
-#include "weft/tune/population.h"
+#include "weft/tune/quiet_room.h"
+#include "weft/tune/trial_chooser.h"
 #include "weft/tune/trial_plan.h"
 
 namespace weft::tune {
@@ -43,13 +46,11 @@ struct Worker {
   bool is_stopped = false;  // by the scheduler
 };
 
-/// The last line that the program said, without its name: "weft: 'x.csv' is empty".
-std::string last_message(const std::string& output) {
-  const size_t begin = output.rfind("weft: ");
-  if (begin == output.npos) return "";
-  const size_t end = std::min(output.find('\n', begin), output.size());
-  return output.substr(begin + 6, end - begin - 6);
-}
+/// A trial whose process has ended, and that is still to be measured as it is deployed.
+struct Trained {
+  StudyTrial trial;
+  bool is_cut = false;
+};
 
 bool is_free(const fs::path& run) {
   std::error_code code;
@@ -62,23 +63,6 @@ bool is_free(const fs::path& run) {
   }
 }
 
-/// With its checkpoints, at once or not at all.
-void copy_run(const fs::path& from, const fs::path& to) {
-  const fs::path half = to.string() + ".partial";
-  std::error_code code;
-  fs::remove_all(half, code);
-  fs::remove_all(to, code);
-  fs::copy(from, half, fs::copy_options::recursive, code);
-  if (code) {
-    const std::string why = code.message();
-    fs::remove_all(half, code);
-    fail(ErrorKind::io, "cannot copy '{}' to '{}': {}; make room there, then go on with the study", from.string(),
-         to.string(), why);
-  }
-  fs::rename(half, to);
-  sync_directory(to.parent_path());
-}
-
 class Tuner {
  public:
   Tuner(const Library& library, Study& study, const TuneLimits& limits, std::string program, const TuneHooks& hooks)
@@ -89,20 +73,25 @@ class Tuner {
         program_(std::move(program)),
         hooks_(hooks),
         begin_(hooks.clock()),
-        owner_(this_process()) {
-    searcher_ = make_searcher(settings_.searcher,
-                              {.objectives = static_cast<int64_t>(settings_.objectives.size()), .library = &library_});
+        owner_(this_process()),
+        chooser_(library, study, limits.trials, owner_, hooks.note) {
     for (const std::string& text : settings_.constraints) constraints_.push_back(parse_constraint(text));
     memory_ = memory_limit_bytes();
+    if (const fs::path storage = study_.storage(); !storage.empty()) {
+      storage_ = std::make_unique<OptunaStorage>(storage, study_);
+      for (const StudyTrial& trial : study_.trials()) storage_->write(trial);
+    }
+    if (needs_latency(settings_.objectives)) room_ = std::make_unique<QuietRoom>(study_.folder());
   }
 
   TuneOutcome run() {
     while (true) {
       reap();
+      measure_trained();
       stop_poor_trials();
       if (is_over()) break;
       fill_workers();
-      if (workers_.empty() && !held_ && !waits_for_others_) break;
+      if (workers_.empty() && trained_.empty() && !held_ && !chooser_.waits_for_others() && !waits_for_quiet_) break;
       tell_status();
       std::this_thread::sleep_for(kPause);
     }
@@ -121,65 +110,13 @@ class Tuner {
     if (hooks_.note) hooks_.note(line);
   }
 
-  /// The trial of a free worker, without those that constraints refused: they cost nothing and count for nothing.
-  std::optional<StudyTrial> choose(const std::vector<StudyTrial>& trials) {
-    waits_for_others_ = false;
-    for (StudyTrial trial : trials)
-      if (trial.state == State::interrupted) return claimed(std::move(trial));
-    std::vector<StudyTrial> counted;
-    for (const StudyTrial& trial : trials)
-      if (trial.state != State::refused) counted.push_back(trial);
-    SchedulerOptions options = settings_.scheduler;
-    options.trials = limits_.trials;
-    const Job job = next_job(options, progress_of(settings_, counted));
-    if (job.kind == Job::Kind::wait) waits_for_others_ = true;
-    if (job.kind == Job::Kind::go_on) {
-      StudyTrial trial = counted[job.trial];
-      trial.target = job.target;
-      return claimed(std::move(trial));
-    }
-    if (job.kind == Job::Kind::copy) return copied(counted, job, static_cast<int64_t>(trials.size()));
-    if (job.kind != Job::Kind::start) return std::nullopt;
-    const History history = history_of(settings_, trials);
-    std::optional<Proposal> proposal = propose_new(*searcher_, {settings_.space, history, settings_.seed});
-    if (!proposal) {
-      if (!is_exhausted_) note("every point of the space has been tried");
-      is_exhausted_ = true;
-      return std::nullopt;
-    }
-    return claimed({.number = static_cast<int64_t>(trials.size()),
-                    .values = settings_.space.values(proposal->point),
-                    .generation = proposal->generation,
-                    .bracket = job.bracket,
-                    .target = job.target});
-  }
-
-  /// A new member of the population in place of one that does worse. The run is copied now, before anybody lets the
-  /// origin go on.
-  StudyTrial copied(const std::vector<StudyTrial>& trials, const Job& job, int64_t number) {
-    const StudyTrial& origin = trials[job.trial];
-    copy_run(study_.run_of(origin.number), study_.run_of(number));
-    for (const StudyTrial& trial : trials)
-      if (trial.bracket == job.bracket) replaced_ = trial;
-    return claimed({.number = number,
-                    .values = explored(settings_.space, origin.values, settings_.seed, number),
-                    .bracket = job.bracket,
-                    .target = job.target,
-                    .parent = origin.number,
-                    .begun = job.begun,
-                    .curve = origin.curve});
-  }
-
-  StudyTrial claimed(StudyTrial trial) const {
-    trial.state = State::running;
-    trial.owner = owner_;
-    return trial;
-  }
-
   void fill_workers() {
     if (hooks_.clock() < next_look_) return;
+    if (room_ && !trained_.empty()) return;  // they are measured as soon as nobody trains
     while (static_cast<int64_t>(workers_.size()) < limits_.workers && !is_over()) {
-      if (!start_one()) {
+      waits_for_quiet_ = room_ && !room_->enter();
+      if (waits_for_quiet_ || !start_one()) {
+        if (room_ && workers_.empty()) room_->leave();
         next_look_ = hooks_.clock() + kLookSeconds;  // or when a trial of this process ends
         return;
       }
@@ -190,13 +127,12 @@ class Tuner {
   /// False where there is nothing to start now.
   bool start_one() {
     if (!held_) {
-      held_ = study_.change([&](const std::vector<StudyTrial>& trials) { return choose(trials); });
+      held_ = study_.change([&](const std::vector<StudyTrial>& trials) { return chooser_.choose(trials); });
       if (!held_) return false;
-      if (replaced_) {
-        replaced_->state = State::stopped;
-        replaced_->reason = fmt::format("gave way to trial {}, a copy of trial {}", held_->number, *held_->parent);
-        end(*replaced_);
-        replaced_.reset();
+      if (std::optional<StudyTrial> replaced = chooser_.take_replaced()) {
+        replaced->state = State::stopped;
+        replaced->reason = fmt::format("gave way to trial {}, a copy of trial {}", held_->number, *held_->parent);
+        end(*replaced);
       }
       if (held_->plan.epochs == 0 && !prepare(*held_)) {
         held_.reset();
@@ -233,7 +169,7 @@ class Tuner {
     if (rungs_of(settings_.scheduler, trial.bracket).size() == 1) trial.target = trial.plan.epochs;
     write_atomically(study_.recipe_of(trial.number), recipe);
     refused_in_a_row_ = 0;
-    study_.update(trial);
+    keep(trial);
     return true;
   }
 
@@ -255,9 +191,18 @@ class Tuner {
     return false;
   }
 
+  /// Writes a trial of this process.
+  void keep(const StudyTrial& trial) {
+    study_.update(trial);
+    if (!storage_) return;
+    if (storage_->count() < trial.number)  // numbers have no gaps there: others may not have written theirs yet
+      for (const StudyTrial& other : study_.trials()) storage_->write(other);
+    storage_->write(trial);
+  }
+
   void end(StudyTrial& trial) {
     trial.owner.clear();
-    study_.update(trial);
+    keep(trial);
     if (hooks_.trial_ended) hooks_.trial_ended(trial);
   }
 
@@ -279,7 +224,7 @@ class Tuner {
     // Where this process dies, the trial is nobody's only once its own process has ended, too.
     worker.trial.owner = owner_ + " " + identity_of(worker.process->process());
     workers_.push_back(std::move(worker));
-    study_.update(workers_.back().trial);
+    keep(workers_.back().trial);
   }
 
   void reap() {
@@ -301,12 +246,12 @@ class Tuner {
   void record(Worker& worker) {
     next_look_ = 0;
     StudyTrial& trial = worker.trial;
-    const fs::path run = study_.run_of(trial.number);
     const int code = worker.process->exit_code();
     const bool was_asked = worker.is_stopped || is_ending_;
     // Somebody else may have killed it: it goes on, unless that happens again and again, as where memory is short.
     const bool goes_on = code == 128 + SIGKILL && worker.process->was_killed() && ++kills_[trial.number] <= kMostKills;
     const bool is_interrupted = code == 130 || goes_on || (was_asked && worker.process->was_killed());
+    if (room_ && workers_.empty()) room_->leave();
     if (code != 0 && !is_interrupted) {
       const std::string message = last_message(worker.output);
       trial.state = State::failed;
@@ -317,13 +262,25 @@ class Tuner {
                          : fmt::format("it ended with code {}", code);
       return end(trial);
     }
-    take_results(trial, run);
     if (is_interrupted && !worker.is_stopped) {
       trial.state = State::interrupted;
-    } else if (!trial.has_results()) {
+      take_results(trial, {});
+      return end(trial);
+    }
+    const bool is_cut = worker.is_stopped && is_interrupted;
+    if (needs_deployment(settings_.objectives))
+      trained_.push_back({trial, is_cut});
+    else
+      settle(trial, is_cut, {});
+  }
+
+  /// A trial that has trained as far as it was to; `is_cut`: by the scheduler, before.
+  void settle(StudyTrial& trial, bool is_cut, const std::optional<Deployed>& deployed) {
+    take_results(trial, deployed);
+    if (!trial.has_results()) {
       trial.state = State::failed;
       trial.reason = fmt::format("it measured no finite {}", settings_.objectives.front().name);
-    } else if (worker.is_stopped && is_interrupted) {
+    } else if (is_cut) {
       trial.state = State::stopped;
     } else {
       // A run may end before: by the recipe's [stop].
@@ -333,9 +290,34 @@ class Tuner {
     end(trial);
   }
 
-  void take_results(StudyTrial& trial, const fs::path& run) const {
+  /// What trained trials are as they are deployed. A latency is measured while no trial trains, here or in another
+  /// process.
+  void measure_trained() {
+    if (trained_.empty() || (room_ && (!workers_.empty() || !room_->enter_alone()))) return;
+    while (!trained_.empty() && !wants_stop()) {
+      Trained& trained = trained_.front();
+      StudyTrial& trial = trained.trial;
+      try {
+        const std::optional<Deployed> deployed =
+            measure_deployed(program_, study_.run_of(trial.number), settings_.threads, room_ != nullptr,
+                             [this] { return wants_stop(); });
+        if (!deployed) break;
+        settle(trial, trained.is_cut, deployed);
+      } catch (const Error& error) {
+        trial.state = State::failed;
+        trial.reason = error.what();
+        end(trial);
+      }
+      trained_.erase(trained_.begin());
+    }
+    if (room_) room_->leave_alone();
+    next_look_ = 0;
+  }
+
+  void take_results(StudyTrial& trial, const std::optional<Deployed>& deployed) const {
+    const fs::path run = study_.run_of(trial.number);
     trial.curve = measured_curve(run, settings_.objectives.front().name).curve;
-    if (const auto values = measure(run, settings_.objectives, trial.plan)) trial.results = *values;
+    if (const auto values = measure(run, settings_.objectives, trial.plan, deployed)) trial.results = *values;
     const Measured seconds = measured_curve(run, "train_seconds");
     if (!seconds.curve.empty()) trial.seconds = seconds.curve.back().second;
   }
@@ -364,6 +346,12 @@ class Tuner {
       reap();
       std::this_thread::sleep_for(kPause);
     }
+    if (!wants_stop()) measure_trained();
+    for (Trained& trained : trained_) {  // their runs are there: resumed, they end at once and are measured
+      trained.trial.state = State::interrupted;
+      end(trained.trial);
+    }
+    trained_.clear();
     if (!held_) return;
     held_->state = State::interrupted;
     end(*held_);
@@ -430,15 +418,17 @@ class Tuner {
   const TuneHooks& hooks_;
   const double begin_;
   const std::string owner_;
-  std::unique_ptr<Searcher> searcher_;
+  TrialChooser chooser_;
   std::vector<Constraint> constraints_;
   int64_t memory_ = 0;  // bytes, of all trials together
   std::vector<Worker> workers_;
-  std::map<int64_t, int> kills_;        // of trials by others, by their numbers
-  std::optional<StudyTrial> held_;      // claimed, and waits for memory
-  std::optional<StudyTrial> replaced_;  // by it
-  bool waits_for_others_ = false;       // nothing can start before a running trial, here or elsewhere, has ended
-  bool is_exhausted_ = false, is_ending_ = false;
+  std::vector<Trained> trained_;            // not yet measured
+  std::unique_ptr<OptunaStorage> storage_;  // null: nobody asked for it
+  std::unique_ptr<QuietRoom> room_;         // where latencies are measured
+  bool waits_for_quiet_ = false;            // another process measures
+  std::map<int64_t, int> kills_;            // of trials by others, by their numbers
+  std::optional<StudyTrial> held_;          // claimed, and waits for memory
+  bool is_ending_ = false;
   int64_t refused_in_a_row_ = 0;
   double nearest_excess_ = 0, told_ = -1, next_look_ = 0;
   std::string nearest_;

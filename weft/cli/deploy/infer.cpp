@@ -99,7 +99,8 @@ int infer_command(const Library& library, const InferOptions& options) {
   const bool is_onnx = !engine::is_model_file(options.model) && std::filesystem::is_regular_file(options.model, code);
   const bool has_pictures = std::any_of(options.inputs.begin(), options.inputs.end(),
                                         [](const std::string& input) { return !input.ends_with(".npy"); });
-  const bool is_session = is_onnx && !has_pictures && options.streams == 1 && options.batch == 0 && !options.json;
+  const bool is_session = is_onnx && !has_pictures && options.streams == 1 && options.batch == 0 && !options.json &&
+                          !options.inputs.empty();
   return is_session ? infer_onnx(library, options) : infer_deployed(library, options);
 }
 
@@ -114,7 +115,7 @@ void add_infer(CLI::App& app, Action& action, const Library& library) {
   command
       ->add_option("--input", options->inputs,
                    "NumPy file (.npy) of an input, pictures or a folder of them; the name may be left away where the "
-                   "model has one; repeatable")
+                   "model has one; repeatable; default: with --repeat drawn numbers")
       ->type_name("NAME=FILE")
       ->allow_extra_args(false);
   command

@@ -7,11 +7,13 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <span>
 
 #include "weft/base/cores.h"
 #include "weft/base/error.h"
 #include "weft/base/files.h"
 #include "weft/base/format.h"
+#include "weft/base/rng.h"
 #include "weft/base/table.h"
 #include "weft/cli/deploy/compiled_model.h"
 #include "weft/data/dataset/class_names.h"
@@ -91,6 +93,20 @@ Inputs read_inputs(const InferOptions& options, const engine::DeployedModel& mod
     if (inputs.tensors[index].empty())
       fail(ErrorKind::usage, "the input '{}' ({}) is missing; give it, as in --input {}=FILE.npy",
            model.inputs[index].name, model.inputs[index].type, model.inputs[index].name);
+  return inputs;
+}
+
+/// To measure times by, where no inputs are given: one row of normal numbers, or of zeros where they are no floats.
+Inputs drawn_inputs(const engine::Engine& engine, int64_t batch) {
+  Inputs inputs;
+  for (size_t index = 0; index < engine.model().inputs.size(); ++index) {
+    Tensor tensor(engine.input_type(index, batch));
+    RandomStream random(1, index);
+    if (tensor.dtype() == DType::f32)
+      for (float& value : std::span(tensor.data_as<float>(), static_cast<size_t>(tensor.elements())))
+        value = random.normal();
+    inputs.tensors.push_back(std::move(tensor));
+  }
   return inputs;
 }
 
@@ -231,7 +247,8 @@ int infer_deployed(const Library& library, const InferOptions& options) {
   const OpRegistry ops = engine::is_model_file(options.model) ? ops_of_files(library) : library.ops;
   engine::Engine engine(read_or_compile(library, options.model), ops, *device, engine_options);
   const engine::DeployedModel& model = engine.model();
-  const Inputs inputs = read_inputs(options, model);
+  const bool are_drawn = options.inputs.empty() && options.repeat > 0;
+  const Inputs inputs = are_drawn ? drawn_inputs(engine, batch_of(options, engine, 1)) : read_inputs(options, model);
   if (options.top && inputs.pictures.empty())
     fail(ErrorKind::usage, "--top {}: it names classes of pictures, and none is given; leave it away", *options.top);
   const int64_t rows = inputs.tensors[0].shape().rank() > 0 ? inputs.tensors[0].shape()[0] : 1;

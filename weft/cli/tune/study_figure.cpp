@@ -1,6 +1,7 @@
 #include "weft/cli/tune/study_figure.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "weft/base/error.h"
 
@@ -55,7 +56,63 @@ plot::Figure study_figure(const tune::StudySettings& settings, const std::vector
   search.is_share = curves.is_share = shares;
   plot::Figure figure{.title = {}, .panels = {std::move(search)}};
   if (!curves.series.empty()) figure.panels.push_back(std::move(curves));
+  for (plot::Panel& panel : front_figure(settings, trials).panels) figure.panels.push_back(std::move(panel));
   return figure;
+}
+
+plot::Figure front_figure(const tune::StudySettings& settings, const std::vector<tune::StudyTrial>& trials) {
+  plot::Figure figure;
+  std::vector<tune::StudyTrial> front = best_trials(settings, trials);
+  for (size_t index = 1; index < settings.objectives.size(); ++index) {
+    plot::Series all{.name = "trial", .x = {}, .y = {}, .group = 1, .line = plot::Line::none},
+        best{.name = "beaten by none", .x = {}, .y = {}, .group = 0};
+    std::sort(front.begin(), front.end(), [&](const tune::StudyTrial& a, const tune::StudyTrial& b) {
+      return a.results[index] < b.results[index];
+    });
+    for (const tune::StudyTrial& trial : trials) {
+      if (!trial.has_results()) continue;
+      all.x.push_back(trial.results[index]);
+      all.y.push_back(trial.results.front());
+    }
+    for (const tune::StudyTrial& trial : front) {
+      best.x.push_back(trial.results[index]);
+      best.y.push_back(trial.results.front());
+    }
+    // With three objectives and more, a front has no order in two of them.
+    if (settings.objectives.size() > 2) best.line = plot::Line::none;
+    figure.panels.push_back({.title = settings.objectives.front().name,
+                             .x_label = settings.objectives[index].name,
+                             .series = {std::move(all), std::move(best)}});
+  }
+  return figure;
+}
+
+plot::Figure slice_figure(const tune::StudySettings& settings, const std::vector<tune::StudyTrial>& trials,
+                          const tune::Dimension& dimension) {
+  plot::Series points{.name = "trial", .x = {}, .y = {}, .group = 0, .line = plot::Line::none};
+  std::string label = dimension.name;
+  if (dimension.log) label = "logarithm of " + label + " to the base 10";
+  const std::vector<KeyValue> choices = dimension.choices;
+  for (size_t at = 0; at < choices.size(); ++at)
+    label += fmt::format("{} {}: {}", at == 0 ? "," : ";", at, shown(choices[at]));
+  for (const tune::StudyTrial& trial : trials) {
+    if (!trial.has_results() || !tune::has_value(trial.values, dimension.name)) continue;
+    const KeyValue value = tune::value_of(trial.values, dimension.name);
+    double x = 0;
+    if (!choices.empty())
+      x = static_cast<double>(std::find(choices.begin(), choices.end(), value) - choices.begin());
+    else if (const auto* whole = std::get_if<int64_t>(&value))
+      x = static_cast<double>(*whole);
+    else if (const auto* real = std::get_if<double>(&value))
+      x = *real;
+    points.x.push_back(dimension.log ? std::log10(x) : x);
+    points.y.push_back(trial.results.front());
+  }
+  return {.title = {},
+          .panels = {{.title = settings.objectives.front().name,
+                      .x_label = label,
+                      .series = {std::move(points)},
+                      .whole_x = !choices.empty()}}};
 }
 
 }  // namespace weft::cli

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "weft/base/format.h"
-#include "weft/base/table.h"
 
 namespace weft::cli {
 
@@ -31,6 +31,14 @@ std::vector<StudyTrial> ranked(const StudySettings& settings, std::vector<StudyT
   return trials;
 }
 
+/// The numbers of the trials that no other one beats in all objectives; empty where there is one objective.
+std::set<int64_t> front_of(const StudySettings& settings, const std::vector<StudyTrial>& trials) {
+  std::set<int64_t> front;
+  if (settings.objectives.size() > 1)
+    for (const StudyTrial& trial : best_trials(settings, trials)) front.insert(trial.number);
+  return front;
+}
+
 int64_t epochs_of(const StudyTrial& trial) { return trial.curve.empty() ? 0 : trial.curve.back().first; }
 
 }  // namespace
@@ -38,14 +46,16 @@ int64_t epochs_of(const StudyTrial& trial) { return trial.curve.empty() ? 0 : tr
 std::string objective_in_words(const tune::Objective& objective, double value, const Library& library) {
   if (objective.name == "memory" || objective.name == "size") return human_bytes(value);
   if (objective.name == "parameters") return human_count(value);
-  if (objective.name == "seconds") return human_duration(value);
+  if (objective.name == "seconds" || objective.name == "latency") return human_duration(value);
   const std::string name = objective.name.substr(objective.name.find('_') + 1);
   const MetricEntry* metric = find_entry(library.metrics, name);
   return metric != nullptr ? shown(*metric, value) : fmt::format("{:.4f}", value);
 }
 
-std::string study_table(const StudySettings& settings, const std::vector<StudyTrial>& trials, size_t rows) {
+Table study_table(const StudySettings& settings, const std::vector<StudyTrial>& trials, size_t rows) {
   std::vector<Column> columns = {{"trial", Align::right}, {"state", Align::left}, {"epochs", Align::right}};
+  const std::set<int64_t> front = front_of(settings, trials);
+  if (!front.empty()) columns.push_back({"front", Align::left});
   for (const tune::Objective& objective : settings.objectives) columns.push_back({objective.name, Align::right});
   for (const tune::Dimension& dimension : settings.space.dimensions())
     columns.push_back({dimension.name, Align::right});
@@ -57,6 +67,7 @@ std::string study_table(const StudySettings& settings, const std::vector<StudyTr
     if (rows > 0 && shown_rows++ == rows) break;
     std::vector<std::string> cells = {std::to_string(trial.number), name_of(trial.state),
                                       trial.curve.empty() ? "" : std::to_string(epochs_of(trial))};
+    if (!front.empty()) cells.emplace_back(front.contains(trial.number) ? "*" : "");
     for (size_t index = 0; index < settings.objectives.size(); ++index)
       cells.push_back(trial.has_results() ? fmt::format("{:.6g}", trial.results[index]) : "");
     for (const tune::Dimension& dimension : settings.space.dimensions())
@@ -69,7 +80,7 @@ std::string study_table(const StudySettings& settings, const std::vector<StudyTr
     cells.push_back(printable((trial.reason.empty() ? origin : trial.reason).substr(0, 80)));
     table.add_row(std::move(cells));
   }
-  return table.text();
+  return table;
 }
 
 std::string study_json(const StudySettings& settings, const std::vector<StudyTrial>& trials,
@@ -104,6 +115,7 @@ std::string study_json(const StudySettings& settings, const std::vector<StudyTri
                     {"results", results(*trial)}};
     if (best) json["best"]["summary"] = Json::parse(run::print_summary(*best));
   }
+  if (settings.objectives.size() > 1) json["front"] = front_of(settings, trials);
   json["trials"] = std::move(list);
   return json.dump(2) + "\n";
 }

@@ -5,14 +5,16 @@
 #include <string>
 #include <vector>
 
+#include "weft/base/table.h"
 #include "weft/library/library.h"
 #include "weft/run/summary.h"
 #include "weft/tune/study.h"
 
 namespace weft::cli {
 
-/// Trials as a table, those with results first, the best at the top; at most `rows` of them, 0: all.
-std::string study_table(const tune::StudySettings& settings, const std::vector<tune::StudyTrial>& trials, size_t rows);
+/// Trials as a table, those with results first, the best at the top; at most `rows` of them, 0: all. With several
+/// objectives a mark says which trials no other one beats in all of them.
+Table study_table(const tune::StudySettings& settings, const std::vector<tune::StudyTrial>& trials, size_t rows);
 
 /// One JSON object. `best`: of the run of the best trial, where its test data have been measured.
 std::string study_json(const tune::StudySettings& settings, const std::vector<tune::StudyTrial>& trials,

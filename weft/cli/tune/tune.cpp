@@ -19,11 +19,13 @@
 #include "weft/cli/options.h"
 #include "weft/cli/starting_data.h"
 #include "weft/cli/tune/study_figure.h"
+#include "weft/cli/tune/study_page.h"
 #include "weft/cli/tune/study_table.h"
 #include "weft/run/starting_recipe.h"
 #include "weft/spec/built_in_recipes.h"
 #include "weft/train/interrupt.h"
 #include "weft/tune/begin_study.h"
+#include "weft/tune/optuna_storage.h"
 #include "weft/tune/tuner.h"
 
 namespace weft::cli {
@@ -35,7 +37,7 @@ namespace {
 constexpr int64_t kTrials = 50;  // where neither their number nor a time is given
 
 struct TuneOptions {
-  std::string recipe, data, space, study, resume, time;
+  std::string recipe, data, space, study, resume, time, storage;
   std::vector<std::string> set, ranges;
   std::vector<std::string> given;  // the options on the command line, by their names
   std::optional<int64_t> trials;
@@ -92,13 +94,14 @@ tune::Study begin_study(const Library& library, const TuneOptions& options) {
 
 tune::Study open_study(const Library& library, const TuneOptions& options) {
   if (options.resume.empty()) return begin_study(library, options);
-  const std::vector<std::string> allowed = {"--resume", "--trials", "--time", "--workers", "--quiet", "--json"};
+  const std::vector<std::string> allowed = {"--resume", "--trials", "--time",   "--workers",
+                                            "--quiet",  "--json",   "--storage"};
   for (const std::string& name : options.given)
     if (std::find(allowed.begin(), allowed.end(), name) == allowed.end())
-      fail(
-          ErrorKind::usage,
-          "--resume takes all but --trials, --time and --workers from the study; leave {} away, or begin another study",
-          name);
+      fail(ErrorKind::usage,
+           "--resume takes all but --trials, --time, --workers and --storage from the study; leave {} away, or begin "
+           "another study",
+           name);
   return tune::Study::open(options.resume);
 }
 
@@ -197,6 +200,7 @@ int tune_command(const Library& library, const TuneOptions& options, const std::
   int64_t trials = options.trials.value_or(study.wanted_trials());
   if (trials == 0 && !seconds) trials = kTrials;
   if (trials != study.wanted_trials()) study.set_wanted_trials(trials);
+  if (!options.storage.empty()) study.set_storage(tune::storage_file(options.storage));
   const int64_t threads = study.settings().threads;
   const int64_t workers = options.workers > 0 ? options.workers : std::max<int64_t>(1, available_cores() / threads);
 
@@ -236,12 +240,18 @@ struct ShowOptions {
   bool as_json = false;
 };
 
-int show_command(const ShowOptions& options) {
+int show_command(const Library& library, const ShowOptions& options) {
   const std::string extension = fs::path(options.picture).extension().string();
-  if (!options.picture.empty() && extension != ".svg" && extension != ".png")
-    fail(ErrorKind::usage, "'{}' is neither a .svg nor a .png file; name one of these", options.picture);
+  if (!options.picture.empty() && extension != ".svg" && extension != ".png" && extension != ".html")
+    fail(ErrorKind::usage, "'{}' is neither a .svg nor a .png nor a .html file; name one of these", options.picture);
   tune::Study study = tune::Study::open(options.folder);
   const std::vector<tune::StudyTrial> trials = study.trials();
+  if (extension == ".html") {
+    write_atomically(options.picture,
+                     study_page(library, fs::path(options.folder).lexically_normal().filename().string(),
+                                study.settings(), trials, best_summary(study, best_trial(study.settings(), trials))));
+    return 0;
+  }
   if (!options.picture.empty()) {
     const plot::Figure figure = study_figure(study.settings(), trials);
     write_atomically(options.picture, extension == ".svg" ? plot::draw_svg(figure) : plot::draw_png(figure));
@@ -250,7 +260,7 @@ int show_command(const ShowOptions& options) {
   if (options.as_json)
     fmt::print("{}", study_json(study.settings(), trials, best_summary(study, best_trial(study.settings(), trials))));
   else
-    fmt::print("{}", study_table(study.settings(), trials, static_cast<size_t>(options.rows)));
+    fmt::print("{}", study_table(study.settings(), trials, static_cast<size_t>(options.rows)).text());
   return 0;
 }
 
@@ -272,7 +282,7 @@ void add_search_options(CLI::App* command, TuneOptions* options) {
       ->allow_extra_args(false);
   command->add_option("--objective", options->request.objective,
                       "What is to become better, such as validation_accuracy; further ones behind commas: parameters, "
-                      "memory, size, seconds; default: what the task is decided by");
+                      "memory, size, latency, seconds; default: what the task is decided by");
   command
       ->add_option("--constraint", options->request.constraints,
                    "What trials keep to, such as 'memory <= 800MB' or 'parameters <= 100k'; repeatable")
@@ -319,6 +329,11 @@ void add_tune(CLI::App& app, Action& action, const Library& library, const std::
       ->add_option("--study", options->study,
                    "Folder of the study, which several processes may work on; default: studies/RECIPE-N")
       ->type_name("DIR");
+  command
+      ->add_option("--storage", options->storage,
+                   "SQLite file that gets the study in Optuna's tables as well, for optuna-dashboard; a resumed study "
+                   "keeps it")
+      ->type_name("FILE");
   command->add_option("--resume", options->resume, "Go on with this study")->type_name("DIR");
   command->add_flag("--quiet", options->quiet, "No progress");
   command->add_flag("--json", options->json, "Print the study as JSON");
@@ -334,8 +349,9 @@ void add_tune(CLI::App& app, Action& action, const Library& library, const std::
   show->add_option("--top", shown->rows, "So many trials; default: all")
       ->check(CLI::Range(int64_t{1}, int64_t{1'000'000}));
   show->add_flag("--json", shown->as_json, "Print JSON");
-  show->add_option("-o,--output", shown->picture, "Draw the search as FILE.svg or FILE.png")->type_name("FILE");
-  show->callback([shown, &action] { action = [shown] { return show_command(*shown); }; });
+  show->add_option("-o,--output", shown->picture, "Draw the search as FILE.svg or FILE.png, or all of it as FILE.html")
+      ->type_name("FILE");
+  show->callback([shown, &action, &library] { action = [shown, &library] { return show_command(library, *shown); }; });
 }
 
 }  // namespace weft::cli

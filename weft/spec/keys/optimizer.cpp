@@ -12,6 +12,7 @@ std::vector<RecipeKey> optimizer_keys(const Entries& entries) {
       .add("name", &Part::name, {.choices = names, .help = fmt::format("{}", fmt::join(names, ", "))})
       .add("learning_rate", &Part::learning_rate,
            {.low = kAboveZero, .high = 1e6, .help = "the peak, which the schedule scales", .automatic = 0.0})
+      .measured(&MeasuredKeys::learning_rate)
       .add("weight_decay", &Part::weight_decay,
            {.low = 0, .high = 1e3, .help = "not applied to bias and norm", .automatic = -1.0})
       .add("freeze", &Part::freeze,

@@ -43,7 +43,9 @@ std::vector<RecipeKey> run_keys() {
            {.help = "the run ends after so much time, such as 90m, 2h or 3600 (seconds); empty: none",
             .takes_number = true})
       .quiet()
-      .add("batch", &RunSpec::batch, {.low = 1, .high = 65536, .unit = "samples", .help = "samples per step"})
+      .add("batch", &RunSpec::batch,
+           {.low = 1, .high = 65536, .unit = "samples", .help = "samples per step", .automatic = RunSpec().batch})
+      .measured(&MeasuredKeys::batch)
       .add("accumulate", &RunSpec::accumulate,
            {.low = 1, .high = 65536, .unit = "batches", .help = "batches per update of the weights"})
       .add("virtual_ranks", &RunSpec::virtual_ranks,

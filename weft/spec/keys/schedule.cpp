@@ -13,7 +13,12 @@ std::vector<RecipeKey> schedule_keys(const Entries& entries) {
       .add("warmup_epochs", &Part::warmup_epochs,
            {.low = 0, .high = 1e6, .unit = "epochs", .help = "linear rise first; not with one_cycle"})
       .add("warmup_steps", &Part::warmup_steps,
-           {.low = 0, .high = 1e12, .unit = "steps", .help = "the same, counted in steps; one of the two"})
+           {.low = 0,
+            .high = 1e12,
+            .unit = "steps",
+            .help = "the same, counted in steps; one of the two",
+            .automatic = int64_t{0}})
+      .measured(&MeasuredKeys::warmup_steps)
       .quiet()
       .add_declared(declared_keys(entries.schedules), {{"rise", &Part::rise},
                                                        {"annealing", &Part::annealing},

@@ -108,26 +108,36 @@ Point ParzenEstimator::sample(Random& random) const {
 
 /// Adds the logarithm of each kernel along one dimension.
 void ParzenEstimator::add_log_densities(size_t index, double coordinate, std::vector<double>& logs) const {
-  const Dimension& d = space_[index];
-  const auto each = [&](const auto& log_of_part) {
-    for (size_t kernel = 0; kernel < logs.size(); ++kernel) logs[kernel] += log_of_part(part(kernel, index));
-  };
-  if (d.kind == Dimension::Kind::choice) {
-    const auto value = static_cast<size_t>(coordinate);
-    return each([&](const Part& part) { return std::log(choice_share(part, index, value)); });
-  }
-  if (d.kind == Dimension::Kind::real) {
+  if (space_[index].kind == Dimension::Kind::real) {
     const double unit = space_.to_unit(index, coordinate);
-    return each([&](const Part& part) {
-      return part.is_wide ? 0 : log_normal_density((unit - part.mean) / part.deviation) - part.log_norm;
-    });
+    for (size_t kernel = 0; kernel < logs.size(); ++kernel) {
+      const Part& along = part(kernel, index);
+      logs[kernel] += along.is_wide ? 0 : log_normal_density((unit - along.mean) / along.deviation) - along.log_norm;
+    }
+    return;
   }
-  const auto [low, high] = space_.piece(index, coordinate);  // of numbers that are rounded to this integer
-  each([&, low = low, high = high](const Part& part) {
-    if (part.is_wide) return std::log(high - low);
-    return log_normal_probability((low - part.mean) / part.deviation, (high - part.mean) / part.deviation) -
-           part.log_norm;
-  });
+  std::vector<double>& known = discrete_[{index, coordinate}];
+  if (known.empty()) known = discrete_log_densities(index, coordinate);
+  for (size_t kernel = 0; kernel < logs.size(); ++kernel) logs[kernel] += known[kernel];
+}
+
+/// Of each kernel along a dimension of integers or choices.
+std::vector<double> ParzenEstimator::discrete_log_densities(size_t index, double coordinate) const {
+  std::vector<double> logs(weights_.size());
+  const bool is_choice = space_[index].kind == Dimension::Kind::choice;
+  const auto [low, high] = is_choice ? std::pair(0.0, 1.0) : space_.piece(index, coordinate);  // of rounded numbers
+  for (size_t kernel = 0; kernel < logs.size(); ++kernel) {
+    const Part& along = part(kernel, index);
+    if (is_choice)
+      logs[kernel] = std::log(choice_share(along, index, static_cast<size_t>(coordinate)));
+    else if (along.is_wide)
+      logs[kernel] = std::log(high - low);
+    else
+      logs[kernel] =
+          log_normal_probability((low - along.mean) / along.deviation, (high - along.mean) / along.deviation) -
+          along.log_norm;
+  }
+  return logs;
 }
 
 double ParzenEstimator::log_density(const Point& point) const {

@@ -3,6 +3,8 @@
 // and lists of probabilities of choices.
 #pragma once
 
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "weft/tune/space/random.h"
@@ -31,11 +33,14 @@ class ParzenEstimator {
   void add_parts(const std::vector<const Point*>& points, size_t index);
   double sample(const Part& part, size_t index, Random& random) const;
   void add_log_densities(size_t index, double coordinate, std::vector<double>& logs) const;
+  std::vector<double> discrete_log_densities(size_t index, double coordinate) const;
   double choice_share(const Part& part, size_t index, size_t value) const;
 
   const Space& space_;
   std::vector<double> weights_;  // sum 1, the last one that of the whole space
   std::vector<Part> parts_;      // [kernels, dimensions]
+  /// Of integers and choices, by dimension and coordinate: candidates share them, and each takes a while.
+  mutable std::map<std::pair<size_t, double>, std::vector<double>> discrete_;
 };
 
 }  // namespace weft::tune

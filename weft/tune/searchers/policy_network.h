@@ -28,6 +28,7 @@ class PolicyNetwork {
     std::vector<int64_t> decisions;
     std::vector<bool> counts;  // of each: whether it decided anything
     double advantage = 0;
+    friend bool operator==(const Sample&, const Sample&) = default;
   };
   static constexpr int64_t kBatch = 8;  // samples that it learns from at a time
   void learn(const std::vector<Sample>& batch);

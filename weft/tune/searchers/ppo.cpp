@@ -25,11 +25,7 @@ class PpoSearcher : public Searcher {
 
   std::optional<Proposal> ask(const SearchState& state) const override {
     const Space& space = state.space;
-    PolicyNetwork policy(library_, choices_of(space), static_cast<uint64_t>(state.seed));
-    std::vector<PolicyNetwork::Sample> samples = samples_of(state);
-    for (size_t first = 0; first + PolicyNetwork::kBatch <= samples.size(); first += PolicyNetwork::kBatch)
-      policy.learn({samples.begin() + static_cast<std::ptrdiff_t>(first),
-                    samples.begin() + static_cast<std::ptrdiff_t>(first + PolicyNetwork::kBatch)});
+    PolicyNetwork& policy = learned(choices_of(space), state.seed, samples_of(state));
     Random random(state.seed, static_cast<int64_t>(state.history.size()));
     std::vector<int64_t> decisions(space.size(), 0);
     Point point(space.size());
@@ -96,7 +92,33 @@ class PpoSearcher : public Searcher {
     return samples;
   }
 
+  /// A network that has learned from all whole batches of the samples. What the last one has learned from stays, where
+  /// these samples begin with it: a network that learns from them anew becomes the same.
+  PolicyNetwork& learned(const std::vector<int64_t>& choices, int64_t seed,
+                         const std::vector<PolicyNetwork::Sample>& samples) const {
+    const bool goes_on = policy_ != nullptr && choices == choices_ && seed == seed_ &&
+                         learned_.size() <= samples.size() &&
+                         std::equal(learned_.begin(), learned_.end(), samples.begin());
+    if (!goes_on) {
+      policy_ = std::make_unique<PolicyNetwork>(library_, choices, static_cast<uint64_t>(seed));
+      choices_ = choices;
+      seed_ = seed;
+      learned_.clear();
+    }
+    while (learned_.size() + PolicyNetwork::kBatch <= samples.size()) {
+      const auto first = samples.begin() + static_cast<std::ptrdiff_t>(learned_.size());
+      const std::vector<PolicyNetwork::Sample> batch(first, first + PolicyNetwork::kBatch);
+      policy_->learn(batch);
+      learned_.insert(learned_.end(), batch.begin(), batch.end());
+    }
+    return *policy_;
+  }
+
   const Library& library_;
+  mutable std::unique_ptr<PolicyNetwork> policy_;  // of these choices and this seed
+  mutable std::vector<int64_t> choices_;
+  mutable int64_t seed_ = 0;
+  mutable std::vector<PolicyNetwork::Sample> learned_;
 };
 
 }  // namespace
