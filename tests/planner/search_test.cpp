@@ -24,7 +24,7 @@ struct Market {
       cluster.name = "c" + std::to_string(number);
       cluster.hosts = 1 << (1 + random.below(4));
       cluster.devices_per_host = 1 << random.below(3);
-      cluster.price.per_host_hour = uniform(1, 30);
+      cluster.price.per_host_hour = random.below(4) == 0 ? 0 : uniform(1, 30);  // 0: nobody knows
       cluster.price.spot_per_host_hour = random.below(2) == 0 ? 0 : cluster.price.per_host_hour / 3;
       clusters.push_back(cluster);
       alone.push_back(uniform(1e4, 1e6));

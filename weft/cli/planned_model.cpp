@@ -95,7 +95,7 @@ predict::PlannedModel planned_model(const Library& library, const PlanOptions& o
       .evaluated_samples = evaluated_samples(spec, data),
       .item = std::string(data.description.info.item()),
       .items_per_sample = data.description.info.items_per_sample()};
-  if (!elsewhere || !options.clusters.empty())
+  if (!elsewhere || options.searches())
     model.sample_seconds = predict::measure_loading(
         *data.training, program::training_loader_options(spec, data.description, {}, library), kSampleSeconds);
   return model;

@@ -9,15 +9,23 @@ namespace weft::planner {
 
 namespace {
 
+/// What has no price may cost anything: it is never cheaper than what has one.
+double cost_of(const Candidate& candidate, double cost) {
+  return candidate.price_per_hour() > 0 ? cost : std::numeric_limits<double>::infinity();
+}
+
+double expected_cost(const Offer& offer) { return cost_of(offer.candidate, offer.cost.expected); }
+
 /// Not worse in either, and better in one.
 bool beats(const Offer& one, const Offer& other) {
-  const bool not_worse = one.seconds.expected <= other.seconds.expected && one.cost.expected <= other.cost.expected;
-  return not_worse && (one.seconds.expected < other.seconds.expected || one.cost.expected < other.cost.expected);
+  const double cost = expected_cost(one), other_cost = expected_cost(other);
+  const bool not_worse = one.seconds.expected <= other.seconds.expected && cost <= other_cost;
+  return not_worse && (one.seconds.expected < other.seconds.expected || cost < other_cost);
 }
 
 /// Whatever the plan of something that takes at least so long and costs at least so much would be.
 bool beats_least(const Offer& one, double seconds, double cost) {
-  return one.seconds.high <= seconds && one.cost.high <= cost;
+  return one.seconds.high <= seconds && cost_of(one.candidate, one.cost.high) <= cost;
 }
 
 std::vector<size_t> front_of(const std::vector<Offer>& offers) {
@@ -58,7 +66,7 @@ Found search(std::vector<Candidate> candidates, const Goal& goal, const Evaluato
   size_t done = 0;
   for (const auto& [least, at] : order) {
     const Candidate& candidate = candidates[at];
-    const double least_cost = least / 3600 * candidate.price_per_hour();
+    const double least_cost = cost_of(candidate, least / 3600 * candidate.price_per_hour());
     const auto beaten = [&](const Offer& offer) { return beats_least(offer, least, least_cost); };
     const bool is_beaten = least > 0 && std::any_of(found.offers.begin(), found.offers.end(), beaten);
     if (is_beaten || (evaluator.is_worth_it && !evaluator.is_worth_it(candidate))) {
@@ -78,7 +86,7 @@ Found search(std::vector<Candidate> candidates, const Goal& goal, const Evaluato
   found.front = front_of(found.offers);
   for (size_t at = 0; at < found.offers.size(); ++at) {
     const Offer& offer = found.offers[at];
-    if (meets(offer, goal) && (!found.best || offer.cost.expected < found.offers[*found.best].cost.expected))
+    if (meets(offer, goal) && (!found.best || expected_cost(offer) < expected_cost(found.offers[*found.best])))
       found.best = at;
     if (!found.nearest || distance_to(offer, goal) < distance_to(found.offers[*found.nearest], goal))
       found.nearest = at;

@@ -194,7 +194,7 @@ Campaign campaign(const RunModel& model, double device_hours, double usual_inter
   policy.goes_on_with_fewer = model.hosts > 1;
   if (model.hosts > 1) add("Daly's interval, goes on with fewer", policy);
   policy.spare_hosts = 1;
-  add("Daly's interval, goes on with fewer, a spare host", policy);
+  add(model.hosts > 1 ? "Daly's interval, goes on with fewer, a spare host" : "Daly's interval, a spare host", policy);
   return all;
 }
 

@@ -63,7 +63,10 @@ std::optional<StudyTrial> TrialChooser::choose(const std::vector<StudyTrial>& tr
   if (job.kind == Job::Kind::copy) return copied(counted, job, static_cast<int64_t>(trials.size()));
   if (job.kind != Job::Kind::start) return std::nullopt;
   const History history = history_of(settings_, trials);
-  const std::optional<Proposal> proposal = propose_new(*searcher_, {settings_.space, history, settings_.seed});
+  const SearchState state{settings_.space, history, settings_.seed};
+  // A population has as many members as it has, also where the space has fewer points.
+  const bool repeats = settings_.scheduler.name == "population";
+  const std::optional<Proposal> proposal = repeats ? searcher_->ask(state) : propose_new(*searcher_, state);
   if (!proposal) {
     if (!is_exhausted_ && note_) note_("every point of the space has been tried");
     is_exhausted_ = true;

@@ -106,7 +106,7 @@ void add_plan(CLI::App& app, Action& action, const Library& library) {
                     "Leave out times of the very same shapes: to judge what is said of others");
   command->add_option("--deadline", options->deadline, "Such as 6h: choose what ends by then");
   command->add_option("--budget", options->budget, "Choose what costs no more, in the currency of the cluster files")
-      ->check(CLI::Range(0.0, 1e12));
+      ->check(CLI::PositiveNumber);
   command
       ->add_option("--clusters", options->clusters,
                    "Directory of cluster files to choose from; default: those that come with weft")

@@ -198,7 +198,8 @@ int tune_command(const Library& library, const TuneOptions& options, const std::
     fail(ErrorKind::usage, "--time '{}' is no duration; write 30m, 2h, 1h 30m or 3600 (seconds)", options.time);
   tune::Study study = open_study(library, options);
   int64_t trials = options.trials.value_or(study.wanted_trials());
-  if (trials == 0 && !seconds) trials = kTrials;
+  const bool wants_members = study.settings().scheduler.name == "population";
+  if (trials == 0 && (!seconds || wants_members)) trials = kTrials;
   if (trials != study.wanted_trials()) study.set_wanted_trials(trials);
   if (!options.storage.empty()) study.set_storage(tune::storage_file(options.storage));
   const int64_t threads = study.settings().threads;
