@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <memory>
 #include <numeric>
+#include <thread>
 #include <vector>
 
 #include "weft/comm/collectives.h"
@@ -128,6 +130,29 @@ TEST(Group, ALostRankIsNamedByItsNumberInTheRun) {
   EXPECT_EQ(errors[2], "");
   EXPECT_NE(errors[1].find("'fc.weight'"), std::string::npos) << errors[1];
   EXPECT_NE(errors[1].find("rank 3 on host 'b'"), std::string::npos) << errors[1];
+}
+
+/// A rank of the run is lost: the other group waits for one of its own, which waits for the lost one elsewhere.
+TEST(Group, ALostRankOfAnotherGroupIsNamed) {
+  LocalGroup all({"a", "a", "b", "b"});
+  const std::vector<std::string> errors = errors_of_ranks(all, [&](Communicator& ranks) {
+    const bool is_odd = ranks.rank() % 2 == 1;
+    Group group(ranks, is_odd ? std::vector<int>{1, 3} : std::vector<int>{0, 2}, 0);
+    if (ranks.rank() == 3) return all.silence(3);
+    CollectivesOptions options;
+    options.silence_seconds = 0.2;
+    Collectives collectives(group, options);
+    std::vector<float> values(1000, 1);
+    void* tensor = values.data();
+    const auto reduce = [&] {
+      collectives.reduce(collectives.prepare({.name = "fc.weight", .elements = {1000}}), std::span(&tensor, 1));
+    };
+    if (ranks.rank() != 2) return reduce();
+    while (ranks.seconds_silent(3) < 0.4) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    reduce();
+  });
+  for (const size_t rank : {size_t{0}, size_t{1}})
+    EXPECT_NE(errors[rank].find("rank 3 on host 'b'"), std::string::npos) << errors[rank];
 }
 
 }  // namespace

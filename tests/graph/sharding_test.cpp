@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <numeric>
 
 #include "tests/support/error_of.h"
+#include "weft/graph/tensor_parts.h"
 #include "weft/graph/text.h"
 #include "weft/ops/all.h"
 
@@ -140,6 +142,24 @@ TEST(Sharding, AGraphsTextSaysWhichStatesAreParts) {
               graph.set_sharding("v", flat({5, 11}, 4));
             }).find("input 'v' is f32[32], and a part of"),
             std::string::npos);
+}
+
+TEST(Sharding, ElementsOfAPartOfADimensionAreSplitAgain) {
+  const Sharding both{
+      .whole = {6, 40}, .flat = MeshAxis{"data", 3}, .split = {MeshAxis{"tensor", 2}, std::nullopt}, .blocks = 3};
+  EXPECT_EQ(parts_of(both), 6);
+  EXPECT_EQ(part_shape(both), Shape{48}) << "of 120 elements of a part";
+  EXPECT_EQ(parse_sharding(to_string(both)), both);
+  const Tensor whole = counted({6, 40});
+  Tensor again(DType::f32, {6, 40});
+  for (int64_t number = 0; number < 6; ++number) put_part(again, part_of(whole, both, number), both, number);
+  EXPECT_EQ(std::memcmp(again.data(), whole.data(), static_cast<size_t>(whole.bytes())), 0);
+  // The second part of the rows 0, 2 and 4.
+  EXPECT_EQ(part_of(whole, both, 2).data_as<float>()[0], whole.data_as<float>()[2 * 40 + 8]);
+  const Mesh mesh({{"pipeline", 2}, {"data", 3}, {"tensor", 2}});
+  EXPECT_EQ(holders_of(both, mesh), (std::vector<int>{0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(holders_of(both, mesh, 6), (std::vector<int>{6, 7, 8, 9, 10, 11}));
+  EXPECT_EQ(coordinate_of(both, mesh, 9), 3);
 }
 
 }  // namespace

@@ -65,6 +65,12 @@ class TensorRun : public RanksTest {
 
 TEST_F(TensorRun, ALanguageModelWithDropout) { expect_that_of_one_rank(spec("transformer_lm")); }
 
+TEST_F(TensorRun, ALanguageModelOfExperts) {
+  spec::RunSpec run = spec("transformer_lm");
+  run.model.options["experts"] = "4";
+  expect_that_of_one_rank(run);
+}
+
 TEST_F(TensorRun, AVisionTransformer) { expect_that_of_one_rank(spec("vit_tiny")); }
 
 TEST_F(TensorRun, AConvolutionalNetworkWithBatchNorm) { expect_that_of_one_rank(spec("resnet9")); }
@@ -168,7 +174,9 @@ TEST_F(TensorRun, WhatCannotBeIsSaid) {
             "-- ...`), or set mesh.data=0 for as many as there are");
   run.mesh.data = 0;
   run.shard.zero = 1;
-  EXPECT_EQ(refusal(run, 2).find("mesh.tensor = 2 with shard.zero = 1"), 0u);
+  EXPECT_EQ(refusal(run, 2),
+            "shard.zero = 1 with mesh.tensor = 2 on 2 ranks: states are shared along mesh.data, and one rank is left "
+            "there; start 4, or a multiple of them, or set shard.zero=0");
   run.shard.zero = 0;
   run.compression.method = "bf16";
   EXPECT_EQ(refusal(run, 2).find("mesh.tensor = 2 with compression.method = 'bf16'"), 0u);

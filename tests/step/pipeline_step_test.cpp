@@ -39,7 +39,7 @@ const PipelineModel& model(const std::string& name) {
 
 class PipelineSteps : public testing::TestWithParam<PipelineModel> {};
 INSTANTIATE_TEST_SUITE_P(Models, PipelineSteps, testing::ValuesIn(kModels),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& tested) { return tested.param.name; });
 
 TEST_P(PipelineSteps, EverySchedule) {
   const PipelineRig rig(GetParam(), 2, 4);

@@ -53,7 +53,7 @@ class SharedStates : public testing::TestWithParam<Case> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Models, SharedStates, testing::ValuesIn(kCases),
-                         [](const auto& info) { return info.param.model; });
+                         [](const auto& tested) { return tested.param.model; });
 
 int64_t count(const Graph& graph, std::string_view op) {
   return std::count_if(graph.nodes().begin(), graph.nodes().end(),

@@ -101,7 +101,7 @@ INSTANTIATE_TEST_SUITE_P(
                     SplitCase{"resnet9", {3, 16, 16}, "sgd", {{"width", "8"}}},
                     SplitCase{"seq2seq_attention", {12}, "sgd", {{"width", "32"}, {"dropout", "0.3"}}, 24},
                     SplitCase{"lstm_classifier", {12}, "sgd", {{"width", "32"}}, 24}),
-    [](const auto& info) { return info.param.model; });
+    [](const auto& tested) { return tested.param.model; });
 
 TEST_P(SplitWeights, OneStepIsThatOfOneRank) {
   const TrainingStep alone = step_of_case(library_, spec_of_case(GetParam()), GetParam(), 1);
@@ -214,6 +214,19 @@ TEST_F(TensorParallel, ARankKeepsItsShareOfStatesAndActivations) {
         << ranks;
     EXPECT_LE(static_cast<double>(arena_bytes(shared)), 0.75 * static_cast<double>(arena_bytes(alone))) << ranks;
   }
+}
+
+TEST_F(TensorParallel, ExpertsAreDividedAmongTheRanksAndOnlyTheirResultsTravel) {
+  SplitCase experts = kSplitTransformer;
+  experts.options["experts"] = "4";
+  const TrainingStep split = step(2, "auto", experts);
+  EXPECT_EQ(to_string(split.shardings.at("blocks.0.mlp.fc1.weight")), "split(tensor=2,-,-) of (4,128,32)");
+  EXPECT_EQ(to_string(split.shardings.at("blocks.0.mlp.fc1.bias")), "split(tensor=2,-) of (4,128)");
+  EXPECT_EQ(to_string(split.shardings.at("blocks.1.mlp.fc2.weight")), "split(tensor=2,-,-) of (4,32,128)");
+  EXPECT_EQ(to_string(split.shardings.at("blocks.1.mlp.fc2.bias")), "split(tensor=2,-) of (4,32)");
+  EXPECT_FALSE(split.shardings.contains("blocks.0.mlp.router.weight"));
+  // Results forward and gradients of tokens backward of each of two blocks, and the largest logits.
+  EXPECT_EQ(count_exchanges(passes::eliminate_common_subexpressions(split.graph), kAllGather), 2 * 2 + 1);
 }
 
 TEST_F(TensorParallel, PatternsSayHowWeightsAreSplit) {

@@ -3,15 +3,18 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "weft/base/rng.h"
 #include "weft/comm/local/local_group.h"
 #include "weft/comm/on_all_ranks.h"
 #include "weft/cpu/cpu_backend.h"
+#include "weft/graph/tensor_parts.h"
 #include "weft/library/library.h"
 #include "weft/models/builder.h"
 #include "weft/program/driver.h"
@@ -62,7 +65,8 @@ struct PipelineModel {
 /// What several steps gave.
 struct StepsResult {
   std::vector<double> losses, correct, norms;
-  std::map<std::string, std::vector<float>> state;  // without sums
+  std::map<std::string, std::vector<float>> state;                 // without sums; of a rank that has a part this part
+  std::map<std::string, std::pair<Sharding, int64_t>> parts = {};  // which one, by state
   int64_t arena_bytes = 0, state_bytes = 0, arena_live = 0;
 };
 
@@ -87,11 +91,11 @@ class PipelineRig {
     spec::resolve(spec);
     return spec;
   }
-  spec::RunSpec pipelined(int ranks, const std::string& schedule, int data = 1) const {
+  spec::RunSpec pipelined(int ranks, const std::string& schedule, int data = 1, int tensor = 1) const {
     spec::RunSpec spec = this->spec();
     spec.batch = rows_ * micro_batches_;
     spec.accumulate = 1;
-    spec.mesh = {.data = data, .pipeline = ranks};
+    spec.mesh = {.data = data, .tensor = tensor, .pipeline = ranks};
     spec.pipeline = {.schedule = schedule, .micro_batches = micro_batches_, .chunks = 2};
     spec::resolve(spec);
     return spec;
@@ -100,7 +104,8 @@ class PipelineRig {
 
   StepsResult alone(int steps) const { return run(spec(), nullptr, steps); }
   std::vector<StepsResult> on_ranks(const spec::RunSpec& spec, int steps) const {
-    std::vector<StepsResult> results(static_cast<size_t>(spec.mesh.pipeline * std::max<int64_t>(spec.mesh.data, 1)));
+    std::vector<StepsResult> results(
+        static_cast<size_t>(spec.mesh.pipeline * spec.mesh.tensor * std::max<int64_t>(spec.mesh.data, 1)));
     comm::run_ranks(std::vector<std::string>(results.size(), "host"), [&](comm::Communicator& ranks) {
       results[static_cast<size_t>(ranks.rank())] = run(spec, &ranks, steps);
     });
@@ -127,8 +132,11 @@ class PipelineRig {
     const program::RankRuntime runtime(ranks, 1, {}, false, step::mesh_of(spec, count));
     const CpuBackend backend(1, runtime.kernels(library.kernels));
     const int64_t own = spec.batch / data;
-    const step::TrainingStep step = step::build_training_step(
-        library, spec, input_of(own), {.ranks = data, .rank = comm::rank_of(ranks), .costs = runtime.costs()});
+    const step::TrainingStep step = step::build_training_step(library, spec, input_of(own),
+                                                              {.ranks = data,
+                                                               .tensor_ranks = runtime.tensor_ranks(),
+                                                               .rank = comm::rank_of(ranks),
+                                                               .costs = runtime.costs()});
     program::Program program([&](const spec::StepShape&) { return step.graph; }, backend,
                              runtime.training_options(spec, backend, rated_costs()), runtime.make_arena(backend));
     program.add_phases_of(step);
@@ -174,6 +182,9 @@ class PipelineRig {
       const Tensor tensor = state.plain(name);
       if (tensor.dtype() != DType::f32) continue;
       result.state[name].assign(tensor.data_as<float>(), tensor.data_as<float>() + tensor.elements());
+      const auto shared = step.shardings.find(name);
+      if (shared != step.shardings.end() && parts_of(shared->second) > 1)
+        result.parts[name] = {shared->second, coordinate_of(shared->second, step.mesh, comm::rank_of(ranks))};
     }
     result.arena_bytes = program.compiled(own).plan.arena_bytes;
     result.state_bytes = step::state_bytes(step);
@@ -207,6 +218,18 @@ class PipelineRig {
   const int64_t rows_, micro_batches_;
 };
 
+/// What a rank should have of a state that was computed whole.
+inline std::vector<float> wanted_part(const StepsResult& wanted, const StepsResult& rank, const std::string& name) {
+  const std::vector<float>& whole = wanted.state.at(name);
+  const auto part = rank.parts.find(name);
+  if (part == rank.parts.end()) return whole;
+  Tensor tensor(DType::f32, part->second.first.whole);
+  EXPECT_EQ(tensor.elements(), static_cast<int64_t>(whole.size())) << name;
+  std::copy(whole.begin(), whole.end(), tensor.data_as<float>());
+  const Tensor own = part_of(tensor, part->second.first, part->second.second);
+  return {own.data_as<float>(), own.data_as<float>() + own.elements()};
+}
+
 /// Losses within the relative tolerance, on every rank; the weights of each rank likewise, to their largest.
 inline void expect_same_steps(const StepsResult& wanted, const std::vector<StepsResult>& ranks, double tolerance,
                               double of_weights) {
@@ -221,7 +244,7 @@ inline void expect_same_steps(const StepsResult& wanted, const std::vector<Steps
     for (size_t at = 0; at < wanted.norms.size(); ++at)
       EXPECT_NEAR(ranks[rank].norms[at], wanted.norms[at], tolerance * wanted.norms[at]) << rank;
     for (const auto& [name, values] : ranks[rank].state) {
-      const std::vector<float>& other = wanted.state.at(name);
+      const std::vector<float> other = wanted_part(wanted, ranks[rank], name);
       ASSERT_EQ(values.size(), other.size()) << name;
       ++seen[name];
       double largest = 1e-3, difference = 0;

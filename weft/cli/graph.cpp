@@ -108,10 +108,10 @@ Graph build_graph(const Library& library, const GraphOptions& options, spec::Run
     fail(ErrorKind::usage, "--batch {}: {} ranks cannot divide it (mesh.data); choose a multiple of them", input.batch,
          ranks);
   input.batch /= ranks;
-  const int64_t all = ranks * spec.mesh.pipeline;
+  const int64_t all = ranks * spec.mesh.pipeline * spec.mesh.tensor;
   if (options.rank >= all)
-    fail(ErrorKind::usage, "--rank {}: the mesh has the ranks 0 to {} (mesh.data, mesh.pipeline)", options.rank,
-         all - 1);
+    fail(ErrorKind::usage, "--rank {}: the mesh has the ranks 0 to {} (mesh.data, mesh.tensor, mesh.pipeline)",
+         options.rank, all - 1);
   return step::build_training_step(library, spec, input,
                                    {.ranks = ranks,
                                     .tensor_ranks = static_cast<int>(spec.mesh.tensor),

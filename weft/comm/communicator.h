@@ -73,6 +73,10 @@ class Communicator {
   /// The rank's number in messages for users: of a group that among all ranks of the run.
   virtual int shown_rank(int rank) const { return rank; }
 
+  /// All ranks of the run: this itself, but for a group. Who waits in a group watches them all, since a lost rank of
+  /// another group may be what its own group waits for.
+  virtual const Communicator& whole_run() const { return *this; }
+
   /// Seconds since the rank gave a sign of life, which it does several times per second by itself, whatever it
   /// computes or writes; grows without end where it is dead or stopped or the link to it is cut.
   virtual double seconds_silent(int peer) const = 0;

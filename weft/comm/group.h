@@ -25,6 +25,7 @@ class Group final : public Communicator {
   using Communicator::share;
   std::shared_ptr<SharedMemory> share(int64_t bytes, const std::vector<int>& ranks) override;
   int shown_rank(int rank) const override { return all_.shown_rank(rank_in_all(rank)); }
+  const Communicator& whole_run() const override { return all_.whole_run(); }
   double seconds_silent(int peer) const override { return all_.seconds_silent(rank_in_all(peer)); }
   /// Of all messages of this rank, those of other groups too: the run is over.
   void give_up() override { all_.give_up(); }

@@ -59,28 +59,29 @@ std::string name_of(const Purpose& purpose) {
 double Patience::seconds() const { return std::chrono::duration<double>(Clock::now() - begin_).count(); }
 
 void require_signs_of_life(Communicator& communicator, double silence_seconds, const Purpose& purpose) {
+  const Communicator& run = communicator.whole_run();
   int lost = -1;
   double longest = silence_seconds;
-  for (int rank = 0; rank < communicator.size(); ++rank) {
-    if (rank == communicator.rank()) continue;
-    const double silent = communicator.seconds_silent(rank);
+  for (int rank = 0; rank < run.size(); ++rank) {
+    if (rank == run.rank()) continue;
+    const double silent = run.seconds_silent(rank);
     if (silent > longest) {
       longest = silent;
       lost = rank;
     }
   }
   if (lost < 0) return;
-  const bool is_cut_off = hears_no_other_host(communicator, longest);
+  const bool is_cut_off = hears_no_other_host(run, longest);
   communicator.give_up();
   if (is_cut_off)
     fail(ErrorKind::communication,
          "{}: no other host has given a sign of life for {:.1f} s: host '{}' is cut off from all others; see its "
          "network, then start again from the last checkpoint with --resume",
-         name_of(purpose), longest, communicator.members()[static_cast<size_t>(communicator.rank())].host);
+         name_of(purpose), longest, run.members()[static_cast<size_t>(run.rank())].host);
   fail(ErrorKind::communication,
        "{}: {} has given no sign of life for {:.1f} s: it died, was stopped, or its network is cut; look there, then "
        "start again from the last checkpoint with --resume",
-       name_of(purpose), name_of_rank(communicator, lost), longest);
+       name_of(purpose), name_of_rank(run, lost), longest);
 }
 
 void Patience::check(int awaited) {

@@ -31,11 +31,11 @@ std::string name_of_rank(const Communicator& communicator, int rank);
 std::string name_of(const Purpose& purpose);
 
 /// For those who compute for long without waiting for anybody: Error(communication), as a wait gives it, where a rank
-/// of the group is lost; then the communicator has been given up.
+/// of the run is lost; then the communicator has been given up.
 void require_signs_of_life(Communicator& communicator, double silence_seconds, const Purpose& purpose);
 
 /// One wait. Call pause() after each look that found nothing: it spins at first, sleeps later, and throws
-/// Error(communication) where any rank of the group is lost, or `awaited` (-1: nobody in particular) is late; then the
+/// Error(communication) where any rank of the run is lost, or `awaited` (-1: nobody in particular) is late; then the
 /// communicator has been given up.
 class Patience {
  public:

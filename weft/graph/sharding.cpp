@@ -9,6 +9,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/parse_number.h"
+#include "weft/graph/tensor_parts.h"
 
 namespace weft {
 
@@ -154,8 +155,10 @@ int64_t flat_part_elements(int64_t elements, int64_t ranks) {
   return (units + ranks - 1) / ranks * kUnit;
 }
 
-Shape part_shape(const Sharding& sharding) {
-  if (sharding.flat) return {flat_part_elements(sharding.whole.elements(), sharding.flat->size)};
+namespace {
+
+/// Of what the dimensions that are split leave to a rank.
+Shape shape_of_split(const Sharding& sharding) {
   Shape shape = sharding.whole;
   for (size_t at = 0; at < sharding.split.size(); ++at) {
     if (!sharding.split[at]) continue;
@@ -169,6 +172,22 @@ Shape part_shape(const Sharding& sharding) {
   }
   return shape;
 }
+
+/// The axis that splits a dimension; null: none does.
+const MeshAxis* axis_of_split(const Sharding& sharding) {
+  for (const std::optional<MeshAxis>& axis : sharding.split)
+    if (axis) return &*axis;
+  return nullptr;
+}
+
+}  // namespace
+
+Shape part_shape(const Sharding& sharding) {
+  const Shape shape = shape_of_split(sharding);
+  return sharding.flat ? Shape{flat_part_elements(shape.elements(), sharding.flat->size)} : shape;
+}
+
+Sharding flat_of_part(const Sharding& sharding) { return {.whole = shape_of_split(sharding), .flat = sharding.flat}; }
 
 std::string to_string(const Sharding& sharding) {
   std::string text;
@@ -190,11 +209,11 @@ Sharding parse_sharding(std::string_view text) {
   return *sharding;
 }
 
-const MeshAxis* axis_of(const Sharding& sharding) {
-  if (sharding.flat) return &*sharding.flat;
-  for (const std::optional<MeshAxis>& axis : sharding.split)
-    if (axis) return &*axis;
-  return nullptr;
+const MeshAxis* axis_of(const Sharding& sharding) { return sharding.flat ? &*sharding.flat : axis_of_split(sharding); }
+
+int64_t parts_of(const Sharding& sharding) {
+  const MeshAxis* const axis = axis_of_split(sharding);
+  return (sharding.flat ? sharding.flat->size : 1) * (axis != nullptr ? axis->size : 1);
 }
 
 namespace {
@@ -222,11 +241,27 @@ Runs runs_of(const Tensor& part, const Sharding& sharding, int64_t coordinate) {
           bytes * sharding.split[static_cast<size_t>(dimension)]->size};
 }
 
+/// Both kinds of splits, one behind the other: the split of dimensions, and which of its parts that number is in.
+struct SplitOfBoth {
+  Sharding outer;
+  int64_t outer_number = 0, inner_number = 0;
+};
+
+std::optional<SplitOfBoth> both_splits(const Sharding& sharding, int64_t coordinate) {
+  const MeshAxis* const axis = axis_of_split(sharding);
+  if (!sharding.flat || axis == nullptr) return std::nullopt;
+  Sharding outer = sharding;
+  outer.flat.reset();
+  return SplitOfBoth{std::move(outer), coordinate % axis->size, coordinate / axis->size};
+}
+
 }  // namespace
 
 Tensor part_of(const Tensor& whole, const Sharding& sharding, int64_t coordinate) {
   if (sharding.is_replicated()) return whole;
-  check(axis_of(sharding) != nullptr, "a tensor that is split");
+  if (const auto both = both_splits(sharding, coordinate))
+    return part_of(part_of(whole, both->outer, both->outer_number), flat_of_part(sharding), both->inner_number);
+  check(parts_of(sharding) > coordinate, "a tensor that is split");
   check(whole.layout().is_plain() && whole.shape() == sharding.whole, "the whole tensor of a part");
   Tensor part(whole.dtype(), part_shape(sharding));
   const Runs runs = runs_of(part, sharding, coordinate);
@@ -237,23 +272,40 @@ Tensor part_of(const Tensor& whole, const Sharding& sharding, int64_t coordinate
 }
 
 void put_part(Tensor& whole, const Tensor& part, const Sharding& sharding, int64_t coordinate) {
-  check(axis_of(sharding) != nullptr && whole.layout().is_plain() && whole.shape() == sharding.whole &&
+  if (const auto both = both_splits(sharding, coordinate)) {
+    Tensor outer = part_of(whole, both->outer, both->outer_number);
+    put_part(outer, part, flat_of_part(sharding), both->inner_number);
+    return put_part(whole, outer, both->outer, both->outer_number);
+  }
+  check(parts_of(sharding) > coordinate && whole.layout().is_plain() && whole.shape() == sharding.whole &&
             part.dtype() == whole.dtype() && part.shape() == part_shape(sharding),
         "a part of the whole tensor");
-  const Runs runs = runs_of(part, sharding, coordinate);
+  const Runs runs =
+      sharding.is_replicated() ? Runs{1, static_cast<size_t>(part.bytes()), 0, 0} : runs_of(part, sharding, coordinate);
   for (int64_t run = 0; run < runs.count; ++run)
     std::memcpy(whole.data_as<std::byte>() + runs.first + run * runs.stride,
                 part.data_as<std::byte>() + run * static_cast<int64_t>(runs.bytes), runs.bytes);
 }
 
 int64_t coordinate_of(const Sharding& sharding, const Mesh& mesh, int64_t rank) {
-  const MeshAxis* const axis = axis_of(sharding);
-  return axis == nullptr ? 0 : mesh.coordinate(rank, axis->name);
+  const MeshAxis* const axis = axis_of_split(sharding);
+  const int64_t of_elements = sharding.flat ? mesh.coordinate(rank, sharding.flat->name) : 0;
+  return axis == nullptr ? of_elements : of_elements * axis->size + mesh.coordinate(rank, axis->name);
 }
 
-std::vector<int> holders_of(const Sharding& sharding, const Mesh& mesh) {
-  const MeshAxis* const axis = axis_of(sharding);
-  return axis == nullptr ? std::vector<int>{0} : mesh.group_of(0, axis->name);
+std::vector<int> holders_of(const Sharding& sharding, const Mesh& mesh) { return holders_of(sharding, mesh, 0); }
+
+std::vector<int> holders_of(const Sharding& sharding, const Mesh& mesh, int64_t first) {
+  std::vector<int> holders{static_cast<int>(first)};
+  const MeshAxis* const flat = sharding.flat ? &*sharding.flat : nullptr;
+  for (const MeshAxis* const axis : {flat, axis_of_split(sharding)}) {
+    if (axis == nullptr) continue;
+    std::vector<int> more;
+    for (const int holder : holders)
+      for (const int rank : mesh.group_of(holder, axis->name)) more.push_back(rank);
+    holders = std::move(more);
+  }
+  return holders;
 }
 
 }  // namespace weft

@@ -48,7 +48,7 @@ Mesh parse_mesh(std::string_view text);
 /// How a tensor is shared: whole on every rank, unless something below says otherwise.
 struct Sharding {
   Shape whole;                                      // of the tensor
-  std::optional<MeshAxis> flat = {};                // splits the elements, in row-major order
+  std::optional<MeshAxis> flat = {};                // splits the elements that `split` leaves, in row-major order
   std::vector<std::optional<MeshAxis>> split = {};  // one per dimension, or empty: that splits it
   int64_t blocks = 1;  // of a dimension that is split: so many equal blocks, each of which is split by itself
   std::optional<MeshAxis> partial = {};  // over which each rank has a term of the sum
@@ -66,7 +66,7 @@ int64_t flat_part_elements(int64_t elements, int64_t ranks);
 Shape part_shape(const Sharding& sharding);
 
 /// "flat(data=4) of (64,3,7,7)", "split(-,tensor=2) of (64,128)", "split(tensor=2,-) blocks(3) of (384,128)",
-/// "partial(data=2) of (8)", "replicated of (3)"
+/// "flat(data=2) split(-,tensor=2) of (64,128)", "partial(data=2) of (8)", "replicated of (3)"
 std::string to_string(const Sharding& sharding);
 /// Reverses to_string; Error(data) with the text.
 Sharding parse_sharding(std::string_view text);
@@ -74,13 +74,13 @@ Sharding parse_sharding(std::string_view text);
 /// The axis along which the tensor is split, by its elements or by one of its dimensions; null: by none.
 const MeshAxis* axis_of(const Sharding& sharding);
 
-/// The part of a tensor that belongs to this coordinate of the axis that splits it; the tensor itself where it is
-/// replicated. Both are plain.
+/// The part of a tensor with this number, which is the coordinate where one axis splits it; the tensor itself where it
+/// is replicated. Both are plain.
 Tensor part_of(const Tensor& whole, const Sharding& sharding, int64_t coordinate);
 /// Writes that part into the whole tensor.
 void put_part(Tensor& whole, const Tensor& part, const Sharding& sharding, int64_t coordinate);
 
-/// Where a rank stands on the axis that splits the tensor; 0 where nothing does.
+/// The number of the part that a rank holds (tensor_parts.h); 0 where nothing splits the tensor.
 int64_t coordinate_of(const Sharding& sharding, const Mesh& mesh, int64_t rank);
 /// The ranks that hold the parts, in the order of these: of several with the same part the first.
 std::vector<int> holders_of(const Sharding& sharding, const Mesh& mesh);

@@ -66,14 +66,7 @@ PlannedStep::PlannedStep(const Library& library, const StepChoice& choice, const
   keep_measured(library.device, *device_, note);
 }
 
-int PlannedStep::rank() const {
-  int rank = 0;
-  for (const MeshAxis& axis : training_.mesh.axes()) {
-    const comm::Collectives* const along = collectives(axis.name);
-    rank = rank * static_cast<int>(axis.size) + (along == nullptr ? 0 : along->rank());
-  }
-  return rank;
-}
+int PlannedStep::rank() const { return runtime_.rank(); }
 
 int64_t PlannedStep::total_bytes() {
   const Plan& plan = compiled().plan;

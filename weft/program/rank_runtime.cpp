@@ -22,6 +22,13 @@ namespace {
 constexpr double kSharedLatencySeconds = 2e-5;  // of a small all-reduce on one host: two wake-ups of a thread
 constexpr int64_t kSmallElements = 16, kLargeElements = 16 << 20;
 
+std::vector<int> ranks_of_stage(const Mesh& mesh, int of) {
+  std::vector<int> ranks;
+  for (int rank = 0; rank < mesh.size(); ++rank)
+    if (mesh.coordinate(rank, kPipelineAxis) == mesh.coordinate(of, kPipelineAxis)) ranks.push_back(rank);
+  return ranks;
+}
+
 bool has_several_hosts(const comm::Communicator& ranks) { return ranks.members().back().host_index > 0; }
 
 }  // namespace
@@ -67,9 +74,16 @@ RankRuntime::RankRuntime(comm::Communicator* ranks, int threads, const comm::Clu
       const auto number = static_cast<int>(groups_.size());
       groups_.push_back(std::make_shared<comm::Group>(*ranks, mesh.group_of(ranks->rank(), axis.name), number));
       axes_[axis.name] = std::make_shared<comm::Collectives>(*groups_.back(), options);
-      if (axis.name == kDataAxis) alike_ranks_ = groups_.back().get();
+      alike_ranks_ = groups_.back().get();
     }
-    if (tensor_ranks_ > 1) alike_ranks_ = ranks;
+    // Of a pipeline those that have the same layers.
+    if (axes_.size() > 1 && is_pipelined) {
+      const auto number = static_cast<int>(groups_.size());
+      groups_.push_back(std::make_shared<comm::Group>(*ranks, ranks_of_stage(mesh, ranks->rank()), number));
+      alike_ranks_ = groups_.back().get();
+    } else if (axes_.size() > 1) {
+      alike_ranks_ = ranks;
+    }
     if (const auto data = axes_.find(kDataAxis); data != axes_.end()) collectives_ = data->second;
   }
   if (has_several_hosts(*ranks)) cluster_ = comm::cluster_text(*ranks, costs);

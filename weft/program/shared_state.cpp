@@ -9,7 +9,9 @@
 #include "weft/base/rng.h"
 #include "weft/comm/exchange.h"
 #include "weft/comm/on_all_ranks.h"
+#include "weft/graph/tensor_parts.h"
 #include "weft/step/optimizers/optimizer.h"
+#include "weft/step/states/state_holders.h"
 
 namespace weft::program {
 
@@ -65,25 +67,18 @@ State whole_weights(comm::Communicator& ranks, const State& state, const step::S
   for (const std::string& name : names) {
     if (name.starts_with(step::kSlotPrefix)) continue;
     const auto shared = shardings.find(name);
-    if (shared != shardings.end() && !shared->second.on.empty()) {
-      const int holder = shared->second.on.front();
-      Tensor tensor = ranks.rank() == holder ? state.plain(name) : Tensor(DType::f32, shared->second.whole);
-      comm::broadcast(ranks, holder, {tensor.data_as<std::byte>(), static_cast<size_t>(tensor.bytes())}, kWeights);
-      whole.set(name, std::move(tensor));
-      continue;
-    }
-    if (shared == shardings.end() || state.type(name).shape == shared->second.whole) {
+    const bool is_everywhere = shared == shardings.end() || shared->second.on.empty();
+    if (shared == shardings.end() || (is_everywhere && state.type(name).shape == shared->second.whole)) {
       whole.share(name, state, name);
       continue;
     }
-    const Tensor own = state.plain(name);
-    Tensor tensor(own.dtype(), shared->second.whole);
-    const int64_t place = coordinate_of(shared->second, mesh, ranks.rank());
-    int64_t coordinate = 0;
+    const DType dtype = is_everywhere ? state.type(name).dtype : DType::f32;
+    Tensor tensor(dtype, shared->second.whole);
+    int64_t number = 0;
     for (const int holder : holders_of(shared->second, mesh)) {
-      Tensor part = coordinate == place ? own : Tensor(own.type());
+      Tensor part = ranks.rank() == holder ? state.plain(name) : Tensor(dtype, part_shape(shared->second));
       comm::broadcast(ranks, holder, {part.data_as<std::byte>(), static_cast<size_t>(part.bytes())}, kWeights);
-      put_part(tensor, part, shared->second, coordinate++);
+      put_part(tensor, part, shared->second, number++);
     }
     whole.set(name, std::move(tensor));
   }

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "weft/base/format.h"
+#include "weft/graph/tensor_parts.h"
 #include "weft/step/optimizers/optimizer.h"
 #include "weft/step/virtual_ranks.h"
 
@@ -17,11 +20,11 @@ std::string shared_states_text(const Graph& graph) {
     const bool is_sum = input.name.starts_with(step::slot_name(step::kGradientSumSlot, "")) ||
                         input.name.starts_with(step::slot_name(step::kShardSumSlot, ""));
     (is_sum ? sums : is_slot ? slots : weights) += bytes;
-    const MeshAxis* const axis = input.sharding ? axis_of(*input.sharding) : nullptr;
-    if (axis == nullptr) continue;
+    const int64_t parts = input.sharding ? parts_of(*input.sharding) : 1;
+    if (parts == 1) continue;
     shared += bytes;
     in_all += byte_size(graph.type(input.value).dtype, input.sharding->whole.elements());
-    ranks = axis->size;
+    ranks = std::max(ranks, parts);
   }
   if (ranks == 0) return "";
   const auto shown = [](int64_t bytes) { return human_bytes(static_cast<double>(bytes)); };

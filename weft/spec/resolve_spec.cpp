@@ -135,11 +135,6 @@ void check_averaging(const RunSpec& spec) {
 void check_tensor(const RunSpec& spec) {
   const int64_t tensor = spec.mesh.tensor;
   if (tensor == 1) return;
-  if (spec.shard.zero > 0)
-    fail(ErrorKind::usage,
-         "mesh.tensor = {} with shard.zero = {}: ranks that share the layers keep parts of all states already; leave "
-         "one of the two away",
-         tensor, spec.shard.zero);
   if (spec.virtual_ranks > 0)
     fail(ErrorKind::usage,
          "mesh.tensor = {} with virtual_ranks = {}: sums over parts of layers have no order that any number of ranks "

@@ -12,12 +12,14 @@
 #include "weft/step/micro_batches.h"
 #include "weft/step/placed_update.h"
 #include "weft/step/synchronised_norm.h"
+#include "weft/step/tensor_parallel.h"
 
 namespace weft::step {
 
 namespace {
 
-constexpr const char* kGradientInput = "gradient/";  // of the update's graph, by parameter
+/// Of the update's graph.
+std::string name_of_sum(const std::string& parameter) { return slot_name(kMicroSumSlot, parameter); }
 
 /// What ranks along the axis data reduce in each micro-batch, they may as well reduce once a step.
 std::map<std::string, std::string> take_reductions_out(Graph& graph) {
@@ -38,16 +40,17 @@ std::map<std::string, std::string> take_reductions_out(Graph& graph) {
 
 class PipelineStep {
  public:
-  PipelineStep(MicroBatch& micro, const spec::RunSpec& spec, const PipelinePlace& place, const CostModel& costs,
-               const Entries& entries)
+  PipelineStep(MicroBatch& micro, const spec::RunSpec& spec, const std::vector<models::ParameterSpec>& parameters,
+               const PipelinePlace& place, const CostModel& costs, const Entries& entries)
       : micro_(micro),
         spec_(spec),
         place_(place),
         reductions_(take_reductions_out(micro.graph)),
-        layout_(lay_out(micro, spec, costs)),
-        rank_(micro, layout_, place),
         update_(micro.graph.registry(), spec.model.name + " update"),
         slots_(build_update(entries)),
+        splits_(split_weights(micro, update_, slots_, parameters, spec, place.tensor_ranks)),
+        layout_(lay_out(micro, spec, costs)),
+        rank_(micro, layout_, place),
         placed_(place_update(update_, layout_.ranks, [this](const GraphInput& input) { return holders_of(input); })),
         number_(rank_.free_number()) {}
 
@@ -75,15 +78,19 @@ class PipelineStep {
 
   std::vector<SlotSpec> build_update(const Entries& entries) {
     std::vector<TrainedParameter> trained = micro_.trained;
+    std::vector<SlotSpec> sums;
     for (TrainedParameter& parameter : trained) {
       const TensorType type{DType::f32, micro_.graph.shape(parameter.value), {}};
       parameter.value = update_.add_input(InputKind::parameter, parameter.name, type);
-      parameter.gradient = update_.add_input(InputKind::state, kGradientInput + parameter.name, type);
+      parameter.gradient = update_.add_input(InputKind::state, name_of_sum(parameter.name), type);
+      sums.push_back({name_of_sum(parameter.name), type});
     }
     if (spec_.ema.decay > 0)
       for (const std::string& name : micro_.statistics)
         update_.add_input(InputKind::state, name, micro_.graph.type(micro_.graph.find_input(name)->value));
-    return add_update(update_, spec_, trained, micro_.statistics, "update", entries);
+    std::vector<SlotSpec> slots = add_update(update_, spec_, trained, micro_.statistics, "update", entries);
+    slots.insert(slots.end(), sums.begin(), sums.end());
+    return slots;
   }
 
   std::vector<int> all() const {
@@ -95,7 +102,6 @@ class PipelineStep {
   /// Of what the state belongs to: a slot to the parameter, or the statistic, whose name ends its own.
   std::vector<int> holders_of(const std::string& state) const {
     std::string name = state;
-    if (name.starts_with(kGradientInput)) name = name.substr(std::string(kGradientInput).size());
     if (name.starts_with(kSlotPrefix)) {
       const size_t slash = name.find('/', std::string(kSlotPrefix).size());
       if (slash != name.npos) name = name.substr(slash + 1);
@@ -151,6 +157,7 @@ class PipelineStep {
     for (int from = 1; from < layout_.ranks; ++from)
       sum = ops::add(rank_.graph(), sum, rank_.receive(from, wishes + from, type, "stop.wish"), "stop.wishes");
     if (place_.others > 1) sum = ops::all_reduce(rank_.graph(), sum, "sum", "stop.ranks");
+    if (place_.tensor_ranks > 1) sum = ops::all_reduce(rank_.graph(), sum, "sum", "stop.sharers", kTensorAxis);
     for (int to = 1; to < layout_.ranks; ++to) rank_.send(sum, to, answers + to);
     return sum;
   }
@@ -257,8 +264,8 @@ class PipelineStep {
 
   ValueId input_of(ValueId value) {
     const GraphInput& input = update_input(value);
-    if (input.name.starts_with(kGradientInput))
-      return gradients_.at(input.name.substr(std::string(kGradientInput).size()));
+    if (const std::string sum = name_of_sum(""); input.name.starts_with(sum))
+      return gradients_.at(input.name.substr(sum.size()));
     const TensorType& type = update_.type(value);
     return input.kind == InputKind::scalar ? rank_.scalar(input.name, type) : rank_.state(input.name, input.kind, type);
   }
@@ -272,41 +279,52 @@ class PipelineStep {
     for (const SlotSpec& sum : rank_.sums()) successors_[sum.name] = sum_after(sum.name);
     for (const auto& [name, value] : rank_.changed_states()) successors_.emplace(name, value);
     for (const auto& [name, value] : successors_) graph.add_update(name, value);
+    for (const auto& [name, split] : splits_)
+      if (graph.find_input(name) != nullptr) graph.set_sharding(name, split);
     TrainingStep step{place_.others == 1                   ? std::move(graph)
                       : spec_.batch_norm == "synchronised" ? synchronise_batch_norm(graph, place_.others)
                                                            : average_statistics(graph),
                       std::move(parameters), std::move(slots_)};
-    for (size_t index = 0; index < micro_.trained.size(); ++index) {
-      const std::string name = slot_name(kMicroSumSlot, micro_.trained[index].name);
-      if (layout_.contributors[index].empty()) continue;
-      step.slots.push_back({name, {DType::f32, micro_.graph.shape(micro_.trained[index].value), {}}});
-      step.shardings[name] = held_by(step.slots.back().type.shape, layout_.contributors[index]);
-    }
-    for (const models::ParameterSpec& parameter : step.parameters)
-      step.shardings[parameter.name] = held_by(parameter.shape, holders_of(parameter.name));
-    for (SlotSpec& slot : step.slots) {
-      if (!step.shardings.contains(slot.name) && holders_of(slot.name) != all())
-        step.shardings[slot.name] = held_by(slot.type.shape, holders_of(slot.name));
-      if (const auto found = step.shardings.find(slot.name); found != step.shardings.end())
-        slot.sharding = found->second;
-    }
-    step.rank = place_.rank * place_.others + place_.data_rank;
+    take_shardings(step);
+    step.rank = place_.counterpart(place_.rank);
     step.pipeline = outlook();
     return step;
   }
 
+  /// Of each state who has it, and which part of it.
+  void take_shardings(TrainingStep& step) const {
+    for (size_t index = 0; index < micro_.trained.size(); ++index) {
+      const std::string sum = name_of_sum(micro_.trained[index].name);
+      const std::vector<int>& makers = layout_.contributors[index];
+      if (makers.empty())
+        std::erase_if(step.slots, [&](const SlotSpec& slot) { return slot.name == sum; });
+      else
+        step.shardings[sum] = held_by(sum, micro_.graph.shape(micro_.trained[index].value), makers);
+    }
+    for (const models::ParameterSpec& parameter : step.parameters)
+      step.shardings[parameter.name] = held_by(parameter.name, parameter.shape, holders_of(parameter.name));
+    for (SlotSpec& slot : step.slots) {
+      const std::vector<int> holders = holders_of(slot.name);
+      if (!step.shardings.contains(slot.name) && (slot.sharding || holders != all()))
+        step.shardings[slot.name] = held_by(slot.name, slot.type.shape, holders);
+      if (const auto found = step.shardings.find(slot.name); found != step.shardings.end())
+        slot.sharding = found->second;
+    }
+  }
+
   ValueId sum_after(const std::string& name) const {
     for (size_t index = 0; index < micro_.trained.size(); ++index)
-      if (slot_name(kMicroSumSlot, micro_.trained[index].name) == name) return rank_.gradient(index);
+      if (name_of_sum(micro_.trained[index].name) == name) return rank_.gradient(index);
     fail(ErrorKind::internal, "a sum of no gradient");
   }
 
-  StateSharding held_by(const Shape& shape, const std::vector<int>& ranks) const {
-    Sharding whole;
-    whole.whole = shape;
-    StateSharding sharding(std::move(whole));
+  /// `shape`: of the whole state, where it is not split.
+  StateSharding held_by(const std::string& state, const Shape& shape, const std::vector<int>& ranks) const {
+    const auto split = splits_.find(state);
+    StateSharding sharding = split != splits_.end() ? split->second : StateSharding(Sharding{.whole = shape});
+    const int count = place_.ranks_of_stage();
     for (const int rank : ranks)
-      for (int other = 0; other < place_.others; ++other) sharding.on.push_back(rank * place_.others + other);
+      for (int other = 0; other < count; ++other) sharding.on.push_back(rank * count + other);
     return sharding;
   }
 
@@ -340,10 +358,11 @@ class PipelineStep {
   const spec::RunSpec& spec_;
   const PipelinePlace place_;
   const std::map<std::string, std::string> reductions_;
-  const PipelineLayout layout_;
-  RankGraph rank_;
   Graph update_;
   std::vector<SlotSpec> slots_;
+  const Shardings splits_;  // of states that ranks along the axis tensor share
+  const PipelineLayout layout_;
+  RankGraph rank_;
   const PlacedUpdate placed_;
   std::map<std::string, ValueId> gradients_, successors_;
   int64_t number_, last_answer_ = -1;
@@ -354,7 +373,7 @@ class PipelineStep {
 TrainingStep build_pipeline_step(MicroBatch micro, const spec::RunSpec& spec,
                                  std::vector<models::ParameterSpec> parameters, const PipelinePlace& place,
                                  const CostModel& costs, const Entries& entries) {
-  return PipelineStep(micro, spec, place, costs, entries).run(std::move(parameters));
+  return PipelineStep(micro, spec, parameters, place, costs, entries).run(std::move(parameters));
 }
 
 }  // namespace weft::step

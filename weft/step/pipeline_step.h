@@ -1,6 +1,6 @@
 // The step of a rank of a pipeline: one graph for all its micro-batches and for the update of its weights. The model is
-// cut into stages, each of which is on one rank, or on as many as divide the batch. A weight that two stages read is
-// on both; its gradients are summed between them, so that both update it alike.
+// cut into stages, each of which is on one rank, or on as many as divide the batch and share its layers. A weight that
+// two stages read is on both; its gradients are summed between them, so that both update it alike.
 #pragma once
 
 #include <map>

@@ -111,7 +111,7 @@ void RankGraph::expect(size_t at) {
 Attributes RankGraph::message(int peer, int64_t number, const std::string& tensors) const {
   return {{"number", number},
           {"tensors", tensors},
-          {"peer", static_cast<int64_t>(peer * place_.others + place_.data_rank)},
+          {"peer", static_cast<int64_t>(place_.counterpart(peer))},
           {"tag", number}};
 }
 
@@ -236,8 +236,7 @@ void RankGraph::send(ValueId value, int to, int64_t number) {
 }
 
 ValueId RankGraph::receive(int from, int64_t number, const TensorType& type, const std::string& name) {
-  const int64_t peer = from * place_.others + place_.data_rank;
-  return ops::receive(graph_, peer, number, {type.dtype, type.shape, {}}, name);
+  return ops::receive(graph_, place_.counterpart(from), number, {type.dtype, type.shape, {}}, name);
 }
 
 void RankGraph::finish() {

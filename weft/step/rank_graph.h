@@ -15,8 +15,15 @@ namespace weft::step {
 /// Which rank a graph is for.
 struct PipelinePlace {
   int rank = 0;    // along the axis pipeline
-  int others = 1;  // ranks along the axis data, which have the same stages; they follow each other (micro_batches.h)
+  int others = 1;  // ranks along the axis data, which have the same stages
   int data_rank = 0;
+  int tensor_ranks = 1;  // that share the layers of each stage
+  int tensor_rank = 0;
+
+  /// Those that have the same stages follow each other (rank_mesh.h).
+  int ranks_of_stage() const { return others * tensor_ranks; }
+  /// The rank there that divides the batch and shares the layers as this one does.
+  int counterpart(int other) const { return (other * others + data_rank) * tensor_ranks + tensor_rank; }
 };
 
 class RankGraph {

@@ -23,16 +23,23 @@ void require_pipeline_mesh(const spec::RunSpec& spec, int ranks) {
        spec.mesh.data == 0 ? ", or a multiple of them" : "");
 }
 
+/// Layers that are divided and shared.
+void require_both(const spec::RunSpec& spec, int ranks) {
+  const int64_t stage = spec.mesh.tensor * spec.mesh.pipeline, data = spec.mesh.data;
+  const int64_t wanted = stage * std::max<int64_t>(data, 1);
+  if (data == 0 ? ranks % stage == 0 : wanted == ranks) return;
+  fail(ErrorKind::usage,
+       "mesh.tensor = {} times mesh.pipeline = {}{} are {} ranks, and {} part; start {} ranks (`weft launch -n {} -- "
+       "...`){}, or set mesh.tensor=1 or mesh.pipeline=1",
+       spec.mesh.tensor, spec.mesh.pipeline, data == 0 ? "" : fmt::format(" times mesh.data = {}", data), wanted,
+       counted(ranks), wanted, wanted, data == 0 ? ", or a multiple of them" : "");
+}
+
 }  // namespace
 
 void require_mesh(const spec::RunSpec& spec, int ranks) {
   const int64_t data = spec.mesh.data, tensor = spec.mesh.tensor;
-  if (tensor > 1 && spec.mesh.pipeline > 1)
-    fail(ErrorKind::usage,
-         "mesh.tensor = {} and mesh.pipeline = {}: ranks of a pipeline cannot share their layers yet; set one of the "
-         "two "
-         "to 1",
-         tensor, spec.mesh.pipeline);
+  if (tensor > 1 && spec.mesh.pipeline > 1) return require_both(spec, ranks);
   if (spec.mesh.pipeline > 1) return require_pipeline_mesh(spec, ranks);
   if (tensor == 1) {
     if (data == 0 || data == ranks) return;
@@ -65,9 +72,8 @@ int data_rank(const spec::RunSpec& spec, int rank, int ranks) {
 
 Mesh mesh_of(const spec::RunSpec& spec, int ranks) {
   require_mesh(spec, ranks);
-  const MeshAxis data{kDataAxis, data_ranks(spec, ranks)};
-  if (spec.mesh.pipeline > 1) return Mesh({{kPipelineAxis, spec.mesh.pipeline}, data});
-  return Mesh({data, {kTensorAxis, spec.mesh.tensor}});
+  return Mesh(
+      {{kPipelineAxis, spec.mesh.pipeline}, {kDataAxis, data_ranks(spec, ranks)}, {kTensorAxis, spec.mesh.tensor}});
 }
 
 }  // namespace weft::step

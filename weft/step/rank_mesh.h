@@ -1,7 +1,7 @@
 // How the ranks of a run are arranged: along the axis data, on which each has a part of every batch, along the axis
 // tensor, on which they share the layers, and along the axis pipeline, on which each has some of the layers. Those of
-// the latter two read the same batch. Neighbours stand along tensor; in a pipeline those that have the same layers are
-// neighbours.
+// the latter two read the same batch. Neighbours stand along tensor, then come those along data: in a pipeline ranks
+// that have the same layers follow each other.
 #pragma once
 
 #include "weft/graph/collective.h"

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "weft/base/error.h"
+#include "weft/graph/tensor_parts.h"
 #include "weft/passes/ranks/partition.h"
 #include "weft/step/data_parallel.h"
 #include "weft/step/micro_batches.h"
@@ -29,24 +30,37 @@ bool is_own_sum(const std::string& state, const spec::RunSpec& spec) {
 
 bool is_large(const TensorType& type) { return type.dtype == DType::f32 && type.elements() >= kFewestShared; }
 
+/// Whether ranks along the axis data share the state.
+bool is_flat(const Shardings& shardings, const std::string& state) {
+  const auto found = shardings.find(state);
+  return found != shardings.end() && found->second.flat;
+}
+
 /// Evaluations take averages where they take weights and statistics: shared where those are.
 bool may_be_shared(const SlotSpec& slot, const spec::RunSpec& spec, const Shardings& shardings) {
   const std::string average = slot_name(kEmaSlot, "");
-  if (slot.name.starts_with(average)) return is_shared(shardings, slot.name.substr(average.size()));
+  if (slot.name.starts_with(average)) return is_flat(shardings, slot.name.substr(average.size()));
   return !is_own_sum(slot.name, spec) && is_large(slot.type);
 }
 
-/// Those that images decide are made whole.
-bool may_be_shared(const models::ParameterSpec& parameter) {
-  return parameter.trainable && parameter.initializer.kind != models::Initializer::Kind::whitening &&
-         is_large({DType::f32, parameter.shape, {}});
+/// Of what ranks along the axis tensor have split already, each part is shared. A whole tensor has this shape.
+Sharding shared_over_data(const Shardings& splits, const std::string& state, const Shape& whole, int ranks) {
+  const auto split = splits.find(state);
+  Sharding sharding = split == splits.end() ? Sharding{.whole = whole} : Sharding(split->second);
+  sharding.flat = MeshAxis{kDataAxis, ranks};
+  return sharding;
 }
 
-Sharding sharding_of(const Shape& whole, int ranks) { return {.whole = whole, .flat = MeshAxis{kDataAxis, ranks}}; }
+/// Those that images decide are made whole. `shape`: of what a rank would have else.
+bool may_be_shared(const models::ParameterSpec& parameter, const Shape& shape) {
+  return parameter.trainable && parameter.initializer.kind != models::Initializer::Kind::whitening &&
+         is_large({DType::f32, shape, {}});
+}
 
 passes::PartitionOptions options_of(const TrainingStep& step, const spec::RunSpec& spec, int ranks) {
-  passes::PartitionOptions options{.axis = {kDataAxis, ranks},
-                                   .states = {step.shardings.begin(), step.shardings.end()}};
+  passes::PartitionOptions options{.axis = {kDataAxis, ranks}, .states = {}};
+  for (const auto& [name, sharding] : step.shardings)
+    if (sharding.flat) options.states.emplace(name, flat_of_part(sharding));
   options.of_each_rank = {"seed", kStop, kShardIndex};
   for (const SlotSpec& slot : step.slots)
     if (is_own_sum(slot.name, spec)) options.of_each_rank.insert(slot.name);
@@ -59,7 +73,7 @@ passes::PartitionOptions options_of(const TrainingStep& step, const spec::RunSpe
 
 bool has_any(const Graph& graph, const Shardings& shardings) {
   return std::any_of(graph.inputs().begin(), graph.inputs().end(),
-                     [&](const GraphInput& input) { return is_shared(shardings, input.name); });
+                     [&](const GraphInput& input) { return is_flat(shardings, input.name); });
 }
 
 }  // namespace
@@ -67,13 +81,16 @@ bool has_any(const Graph& graph, const Shardings& shardings) {
 void share_states(TrainingStep& step, const spec::RunSpec& spec, int ranks) {
   if (spec.shard.zero == 0 || ranks == 1) return;
   if (spec.shard.zero >= kWeightsShared)
-    for (const models::ParameterSpec& parameter : step.parameters)
-      if (may_be_shared(parameter)) step.shardings.emplace(parameter.name, sharding_of(parameter.shape, ranks));
+    for (const models::ParameterSpec& parameter : step.parameters) {
+      Sharding sharding = shared_over_data(step.shardings, parameter.name, parameter.shape, ranks);
+      if (may_be_shared(parameter, flat_of_part(sharding).whole))
+        step.shardings[parameter.name] = StateSharding(std::move(sharding));
+    }
   for (SlotSpec& slot : step.slots) {
     if (!may_be_shared(slot, spec, step.shardings)) continue;
-    slot.sharding = sharding_of(slot.type.shape, ranks);
+    slot.sharding = shared_over_data(step.shardings, slot.name, slot.type.shape, ranks);
     slot.type.shape = part_shape(*slot.sharding);
-    step.shardings.emplace(slot.name, *slot.sharding);
+    step.shardings[slot.name] = *slot.sharding;
   }
   passes::PartitionOptions options = options_of(step, spec, ranks);
   if (has_any(step.graph, step.shardings)) step.graph = passes::partition(step.graph, options);
@@ -89,7 +106,12 @@ bool shares_weights(const TrainingStep& step) {
 
 void require_sharers(const spec::RunSpec& spec, int ranks) {
   require_mesh(spec, ranks);
-  if (spec.shard.zero == 0 || ranks > 1) return;
+  if (spec.shard.zero == 0 || data_ranks(spec, ranks) > 1) return;
+  if (ranks > 1)
+    fail(ErrorKind::usage,
+         "shard.zero = {} with mesh.tensor = {} on {} ranks: states are shared along mesh.data, and one rank is left "
+         "there; start {}, or a multiple of them, or set shard.zero=0",
+         spec.shard.zero, spec.mesh.tensor, ranks, 2 * spec.mesh.tensor);
   fail(ErrorKind::usage,
        "shard.zero = {} with one rank, which has nobody to share its states with; start several, such as `weft launch "
        "-n 2 -- train ...`, or set shard.zero=0",

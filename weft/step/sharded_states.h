@@ -4,8 +4,8 @@
 //   shard.zero = 1: the optimiser's slots
 //   shard.zero = 2: also the sum of the gradients of batches that are accumulated, each of which is exchanged then
 //   shard.zero = 3: also the weights, which are gathered where a layer reads them, forward and again backward
-// Each tensor is split by its elements, evenly whatever its shape. Small ones stay whole: there the message costs more
-// than the memory. The graph stays one for all ranks (passes/ranks/partition.h).
+// Each tensor, or part of one along the axis tensor, is split by its elements, evenly. Small ones stay whole: there the
+// message costs more than the memory. The graph stays one for all ranks (passes/ranks/partition.h).
 #pragma once
 
 #include <string>

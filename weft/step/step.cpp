@@ -183,10 +183,15 @@ TrainingStep build_pipeline(const Library& library, const spec::RunSpec& spec, m
   GradientOrigins origins;
   std::vector<TrainedParameter> trained = add_parameter_gradients(model, spec, loss, &origins);
   const std::vector<std::string> statistics = statistics_of(model.graph, model.parameters);
-  return build_pipeline_step(
-      {std::move(model.graph), std::move(trained), std::move(origins), statistics}, spec, std::move(model.parameters),
-      {.rank = options.rank / options.ranks, .others = options.ranks, .data_rank = options.rank % options.ranks},
-      *options.nodes, library);
+  const int tensor = options.tensor_ranks;
+  return build_pipeline_step({std::move(model.graph), std::move(trained), std::move(origins), statistics}, spec,
+                             std::move(model.parameters),
+                             {.rank = options.rank / (options.ranks * tensor),
+                              .others = options.ranks,
+                              .data_rank = options.rank / tensor % options.ranks,
+                              .tensor_ranks = tensor,
+                              .tensor_rank = options.rank % tensor},
+                             *options.nodes, library);
 }
 
 /// Of ranks that keep all states.
@@ -267,9 +272,9 @@ TrainingStep build_whole_step(const Library& library, const spec::RunSpec& spec,
 TrainingStep build_training_step(const Library& library, const spec::RunSpec& spec, const models::ModelInput& input,
                                  const TrainingStepOptions& options) {
   TrainingStep step = build_whole_step(library, spec, input, options);
-  const MeshAxis data{kDataAxis, options.ranks};
-  step.mesh = spec.mesh.pipeline > 1 ? Mesh({{kPipelineAxis, spec.mesh.pipeline}, data})
-                                     : Mesh({data, {kTensorAxis, options.tensor_ranks}});
+  step.mesh =
+      Mesh({{kPipelineAxis, spec.mesh.pipeline}, {kDataAxis, options.ranks}, {kTensorAxis, options.tensor_ranks}});
+  if (is_pipelined(spec)) return step;  // which was split before it was cut
   if (options.ranks > 1 && draws_by_global_index(spec)) step.graph = draw_by_global_index(step.graph, options.ranks);
   split_weights(step, spec, options.tensor_ranks);
   share_states(step, spec, options.ranks);

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "weft/base/error.h"
+#include "weft/graph/collective.h"
 #include "weft/graph/rewrite.h"
 #include "weft/ops/ops.h"
 
@@ -35,7 +36,14 @@ class NormSynchroniser {
   Graph& graph() { return rewriter_.result(); }
 
   void copy(NodeId id) {
-    for (const ValueId input : rewriter_.source().node(id).inputs)
+    const Node& node = rewriter_.source().node(id);
+    // Parts of statistics, of ranks that share the layer, are for running averages.
+    if (node.op->name == kOwnPart || node.op->name == kAllGather)
+      if (const auto count = counts_.find(node.inputs[0].index); count != counts_.end()) {
+        counts_[node.outputs[0].index] = count->second;
+        return rewriter_.copy(id);
+      }
+    for (const ValueId input : node.inputs)
       if (counts_.contains(input.index))
         fail(ErrorKind::usage,
              "[{}] '{}' reads the mean or the variance of a batch, whose gradient over all ranks is not known; set "

@@ -57,9 +57,9 @@ bool matches_weight(const WeightRule& rule, const std::string& name) {
   return fnmatch(rule.pattern.c_str(), name.c_str(), 0) == 0;
 }
 
-void require_matches(const std::vector<WeightRule>& rules, const TrainingStep& step) {
+void require_matches(const std::vector<WeightRule>& rules, const std::vector<models::ParameterSpec>& parameters) {
   std::vector<std::string> names;
-  for (const models::ParameterSpec& parameter : step.parameters) names.push_back(parameter.name);
+  for (const models::ParameterSpec& parameter : parameters) names.push_back(parameter.name);
   for (const WeightRule& rule : rules)
     if (std::none_of(names.begin(), names.end(), [&](const std::string& name) { return matches_weight(rule, name); }))
       fail(ErrorKind::usage, "shard.tensor: '{}' matches no weight{}", rule.pattern, suggestion(rule.pattern, names));
@@ -94,11 +94,13 @@ bool is_worth_splitting(const models::ParameterSpec& parameter) {
   return parameter.trainable && parameter.shape.rank() >= 2 && parameter.shape.elements() >= kFewestShared;
 }
 
-passes::DimensionOptions dimension_options_of(const TrainingStep& step, const spec::RunSpec& spec, int ranks) {
+passes::DimensionOptions dimension_options_of(const Graph& graph, const std::vector<SlotSpec>& slots,
+                                              const std::vector<models::ParameterSpec>& parameters,
+                                              const spec::RunSpec& spec, int ranks) {
   passes::DimensionOptions options{.axis = {kTensorAxis, ranks}};
   const std::vector<WeightRule> rules = rules_of(spec);
-  require_matches(rules, step);
-  for (const models::ParameterSpec& parameter : step.parameters) {
+  require_matches(rules, parameters);
+  for (const models::ParameterSpec& parameter : parameters) {
     // Those that images decide are made whole.
     if (parameter.initializer.kind == models::Initializer::Kind::whitening) continue;
     const auto rule = std::find_if(rules.begin(), rules.end(),
@@ -110,50 +112,109 @@ passes::DimensionOptions dimension_options_of(const TrainingStep& step, const sp
     else if (!how.empty() && how != kAuto)
       options.states[parameter.name] = split_of(parameter, how, ranks);
     options.followers.insert(parameter.name);
-    for (const SlotSpec& slot : step.slots)
+    for (const SlotSpec& slot : slots)
       if (slot.name.ends_with("/" + parameter.name)) options.slots[parameter.name].push_back(slot.name);
   }
   options.terms = {kStop};
-  if (const ValueId loss = step.graph.find_value("loss"); loss.valid())
-    options.last_of_forward = step.graph.value(loss).producer;
+  if (const ValueId loss = graph.find_value("loss"); loss.valid()) options.last_of_forward = graph.value(loss).producer;
   return options;
 }
 
-void take_shardings(TrainingStep& step, const Graph& before, const passes::DimensionPartition& after,
+void take_shardings(Shardings& shardings, const Graph& before, const passes::DimensionPartition& after,
                     const MeshAxis& axis) {
   for (const auto& [name, split] : after.states)
     if (const GraphInput* input = before.find_input(name))
-      step.shardings.emplace(name, passes::sharding_of(before.shape(input->value), split, axis));
+      shardings.emplace(name, passes::sharding_of(before.shape(input->value), split, axis));
+}
+
+passes::DimensionPartition split_batch(const Graph& graph, const passes::DimensionOptions& options,
+                                       const spec::RunSpec& spec, Shardings& shardings) {
+  passes::DimensionPartition batch = passes::partition_dimensions(graph, options);
+  if (batch.states.empty())
+    fail(ErrorKind::usage,
+         "mesh.tensor = {}: no weight of '{}' can be split evenly among so many ranks; set mesh.tensor=1, or name "
+         "weights in shard.tensor to see why",
+         options.axis.size, spec.model.name);
+  take_shardings(shardings, graph, batch, options.axis);
+  return batch;
+}
+
+/// Of weights that the batch has split so.
+void split_update(Graph& update, passes::DimensionOptions options, const passes::DimensionPartition& batch,
+                  Shardings& shardings) {
+  options.states = batch.states;
+  options.open.clear();
+  options.followers.clear();
+  options.results.clear();
+  options.last_of_forward = {};
+  passes::DimensionPartition parts = passes::partition_dimensions(update, options);
+  take_shardings(shardings, update, parts, options.axis);
+  update = std::move(parts.graph);
+}
+
+void split_slots(std::vector<SlotSpec>& slots, const Shardings& shardings) {
+  for (SlotSpec& slot : slots) {
+    const auto sharding = shardings.find(slot.name);
+    if (sharding == shardings.end()) continue;
+    slot.sharding = sharding->second;
+    slot.type.shape = part_shape(sharding->second);
+  }
+}
+
+/// Of the nodes that partition_dimensions() has made of those before. What was added for the sake of a node is made for
+/// the same one.
+GradientOrigins origins_after(const GradientOrigins& before, const std::vector<passes::NodeOrigin>& nodes) {
+  const auto is_forward = [&](NodeId node) {
+    return node.valid() && static_cast<size_t>(node.index) < before.forward_nodes;
+  };
+  GradientOrigins after;
+  while (after.forward_nodes < nodes.size() && is_forward(nodes[after.forward_nodes].of)) ++after.forward_nodes;
+  std::vector<NodeId> forward(before.forward_nodes);  // what stands for each
+  std::vector<bool> has_itself(before.forward_nodes, false);
+  for (size_t index = 0; index < after.forward_nodes; ++index) {
+    const auto of = static_cast<size_t>(nodes[index].of.index);
+    if (has_itself[of]) continue;
+    has_itself[of] = nodes[index].is_itself;
+    forward[of] = NodeId{static_cast<int32_t>(index)};
+  }
+  for (size_t index = after.forward_nodes; index < nodes.size(); ++index) {
+    const NodeId of = nodes[index].of;
+    const size_t behind = of.valid() && !is_forward(of) ? static_cast<size_t>(of.index) - before.forward_nodes : 0;
+    const NodeId made_for = is_forward(of) || !of.valid() ? of : before.made_for[behind];
+    after.made_for.push_back(made_for.valid() ? forward[static_cast<size_t>(made_for.index)] : NodeId{});
+    after.is_sum.push_back(nodes[index].is_itself && before.is_sum[behind]);
+  }
+  return after;
 }
 
 }  // namespace
 
 void split_weights(TrainingStep& step, const spec::RunSpec& spec, int ranks) {
   if (ranks == 1) return;
-  passes::DimensionOptions options = dimension_options_of(step, spec, ranks);
-  passes::DimensionPartition batch = passes::partition_dimensions(step.graph, options);
-  if (batch.states.empty())
-    fail(ErrorKind::usage,
-         "mesh.tensor = {}: no weight of '{}' can be split evenly among so many ranks; set mesh.tensor=1, or name "
-         "weights in shard.tensor to see why",
-         ranks, spec.model.name);
-  take_shardings(step, step.graph, batch, options.axis);
+  const passes::DimensionOptions options = dimension_options_of(step.graph, step.slots, step.parameters, spec, ranks);
+  passes::DimensionPartition batch = split_batch(step.graph, options, spec, step.shardings);
   step.graph = std::move(batch.graph);
-  if (step.update) {
-    options.states = batch.states;
-    options.open.clear();
-    options.followers.clear();
-    options.last_of_forward = {};
-    passes::DimensionPartition update = passes::partition_dimensions(*step.update, options);
-    take_shardings(step, *step.update, update, options.axis);
-    step.update = std::move(update.graph);
+  if (step.update) split_update(*step.update, options, batch, step.shardings);
+  split_slots(step.slots, step.shardings);
+}
+
+Shardings split_weights(MicroBatch& micro, Graph& update, std::vector<SlotSpec>& slots,
+                        const std::vector<models::ParameterSpec>& parameters, const spec::RunSpec& spec, int ranks) {
+  Shardings shardings;
+  if (ranks == 1) return shardings;
+  passes::DimensionOptions options = dimension_options_of(micro.graph, slots, parameters, spec, ranks);
+  for (const TrainedParameter& parameter : micro.trained)
+    options.results.emplace_back(parameter.gradient, parameter.name);
+  passes::DimensionPartition batch = split_batch(micro.graph, options, spec, shardings);
+  micro.origins = origins_after(micro.origins, batch.origins);
+  micro.graph = std::move(batch.graph);
+  for (size_t index = 0; index < micro.trained.size(); ++index) {
+    micro.trained[index].value = micro.graph.find_input(micro.trained[index].name)->value;
+    micro.trained[index].gradient = batch.results[index];
   }
-  for (SlotSpec& slot : step.slots) {
-    const auto sharding = step.shardings.find(slot.name);
-    if (sharding == step.shardings.end()) continue;
-    slot.sharding = sharding->second;
-    slot.type.shape = part_shape(sharding->second);
-  }
+  split_update(update, options, batch, shardings);
+  split_slots(slots, shardings);
+  return shardings;
 }
 
 }  // namespace weft::step

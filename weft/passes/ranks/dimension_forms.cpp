@@ -44,6 +44,10 @@ class DimensionFinder {
     for (const Node& node : graph.nodes()) forms_.rules.push_back(rule_of(graph, node));
     for (const GraphInput& input : graph.inputs()) inputs_[input.value.index] = &input;
     for (const StateUpdate& update : graph.updates()) successors_[update.value.index] = update.state;
+    for (const auto& [value, state] : options.results) {
+      is_result_[index_of(value)] = true;
+      successors_[value.index] = state;
+    }
   }
 
   DimensionForms find() {
@@ -140,7 +144,7 @@ class DimensionFinder {
     bool has_split = false;
     for (size_t other = 0; other < node.inputs.size(); ++other)
       has_split = has_split || (other != at && is(node.inputs[other], FormKind::split));
-    std::optional<DimensionSplit> rows, outputs;
+    std::optional<DimensionSplit> rows, together, outputs;
     for (int dimension = 0; dimension < shape.rank(); ++dimension) {
       const int label = rule.inputs[at][static_cast<size_t>(dimension)];
       if (label == DimensionRule::kWhole) continue;
@@ -155,13 +159,26 @@ class DimensionFinder {
           return DimensionSplit{dimension, have.split.blocks};
       }
       const int64_t blocks = dimension == 0 ? weight.blocks : 1, unit = dimension == 0 ? weight.unit : 1;
+      if (!has_split && !together && is_of_products(rule, at, label) && shape[dimension] % ranks_ == 0)
+        together = DimensionSplit{dimension, 1};
       if (is_elsewhere || has_split || shape[dimension] % (blocks * unit * ranks_) != 0) continue;
       const bool is_row = std::count(rule.placed.begin(), rule.placed.end(), label) > 0;
       if (is_row && blocks == 1) rows = rows.value_or(DimensionSplit{dimension, 1});
       if (!is_row && dimension_of(rule.outputs[0], label))
         outputs = outputs.value_or(DimensionSplit{dimension, blocks});
     }
-    return rows ? rows : outputs;
+    return rows ? rows : together ? together : outputs;
+  }
+
+  /// Whether the weight is a row of several along the label, each of which multiplies something of its own: of experts.
+  static bool is_of_products(const DimensionRule& rule, size_t at, int label) {
+    const std::vector<int>& own = rule.inputs[at];
+    const bool sums = std::any_of(own.begin(), own.end(), [&](int one) {
+      return one != DimensionRule::kWhole && !dimension_of(rule.outputs[0], one);
+    });
+    return sums && dimension_of(rule.outputs[0], label) &&
+           std::all_of(rule.inputs.begin(), rule.inputs.end(),
+                       [&](const std::vector<int>& labels) { return dimension_of(labels, label).has_value(); });
   }
 
   /// What a layer has beside its weight, such as its bias, is split as the layer is.
@@ -459,11 +476,11 @@ class DimensionFinder {
   const DimensionOptions& options_;
   const int64_t ranks_;
   const std::vector<std::vector<NodeId>> users_;
-  const std::vector<bool> is_result_;
+  std::vector<bool> is_result_;
   std::vector<std::optional<DimensionSplit>> wanted_;  // per node, of its first result: found by look_back()
   std::map<std::string, DimensionSplit> decided_;      // by state
   std::map<int32_t, const GraphInput*> inputs_;        // by value
-  std::map<int32_t, std::string> successors_;          // by value: the state
+  std::map<int32_t, std::string> successors_;          // by value: the state as which it is split
   std::vector<bool> is_whole_too_;                     // per value: some node wants all of it
   std::vector<bool> is_flag_;                          // per value: a number that is 1 or 0
   DimensionForms forms_;

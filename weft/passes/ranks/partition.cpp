@@ -57,7 +57,10 @@ class Partition {
       type.shape = part_shape(split->second);
     }
     mapped(input.value) = result_.add_input(input.kind, input.name, type);
-    if (split != options_.states.end()) result_.set_sharding(input.name, split->second);
+    if (split == options_.states.end() && !input.sharding) return;
+    Sharding sharding = input.sharding.value_or(Sharding{.whole = graph_.shape(input.value)});
+    if (split != options_.states.end()) sharding.flat = options_.axis;
+    result_.set_sharding(input.name, std::move(sharding));
   }
 
   void add_node(size_t index) {

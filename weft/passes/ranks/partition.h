@@ -16,7 +16,7 @@ namespace weft::passes {
 
 struct PartitionOptions {
   MeshAxis axis;                            // the ranks that share
-  std::map<std::string, Sharding> states;   // those of which each rank shall hold a part; flat, along the axis
+  std::map<std::string, Sharding> states;   // those of which each rank shall hold a part; flat, of the graph's shape
   std::set<std::string> of_each_rank = {};  // inputs that differ between the ranks, beside batches
   /// Whether a sum of which parts are wanted is scattered. If not it is summed whole, in the order in which all-reduces
   /// sum over several hosts.

@@ -30,21 +30,37 @@ class DimensionBuilder {
         shares_(graph.values().size()),
         parts_(graph.values().size()) {}
 
-  DimensionPartition run() {
+  DimensionPartition run(const DimensionOptions& options) {
     for (const GraphInput& input : graph_.inputs()) add_input(input);
-    for (size_t index = 0; index < graph_.nodes().size(); ++index) add_node(index);
-    for (const GraphOutput& output : graph_.outputs()) result_.add_output(output.name, whole(output.value));
+    for (size_t index = 0; index < graph_.nodes().size(); ++index) {
+      add_node(index);
+      note_origins(node_at(index));
+    }
+    for (const GraphOutput& output : graph_.outputs()) {
+      result_.add_output(output.name, whole(output.value));
+      note_origins(graph_.value(output.value).producer);
+    }
     for (const StateUpdate& update : graph_.updates()) {
       const auto split = forms_.states.find(update.state);
       result_.add_update(update.state,
                          split == forms_.states.end() ? whole(update.value) : part(update.value, split->second));
+      note_origins(graph_.value(update.value).producer);
     }
-    return {std::move(result_), std::move(forms_.states)};
+    std::vector<ValueId> results;
+    for (const auto& [value, state] : options.results) {
+      const auto split = forms_.states.find(state);
+      results.push_back(split == forms_.states.end() ? whole(value) : part(value, split->second));
+      note_origins(graph_.value(value).producer);
+    }
+    return {std::move(result_), std::move(forms_.states), std::move(results), std::move(origins_)};
   }
 
  private:
   const DimensionForm& form(ValueId value) const { return forms_.of_value[index_of(value)]; }
   const std::string& name(ValueId value) const { return graph_.value(value).name; }
+
+  /// Of the nodes that have been added since the last call.
+  void note_origins(NodeId of) { origins_.resize(result_.nodes().size(), {of, false}); }
 
   void add_input(const GraphInput& input) {
     TensorType type = graph_.type(input.value);
@@ -75,7 +91,9 @@ class DimensionBuilder {
         const auto& names = node.op->inputs;
         operands.insert(operands.begin() + (std::find(names.begin(), names.end(), "place?") - names.begin()), place());
       }
+      note_origins(node_at(index));
       outputs = result_.add_node(node.op->name, operands, attributes, node_name);
+      origins_.push_back({node_at(index), true});
     }
     for (size_t at = 0; at < outputs.size(); ++at) {
       const bool is_mean = role.kind == RoleKind::label && form(node.outputs[at]).kind == FormKind::sum &&
@@ -206,13 +224,14 @@ class DimensionBuilder {
   std::vector<ValueId> mapped_;                                         // per value, in its form
   std::vector<ValueId> wholes_, shares_;                                // per value, where it was asked for so
   std::vector<std::vector<std::pair<DimensionSplit, ValueId>>> parts_;  // likewise
+  std::vector<NodeOrigin> origins_;                                     // per node of the result
   ValueId place_;
 };
 
 }  // namespace
 
 DimensionPartition partition_dimensions(const Graph& graph, const DimensionOptions& options) {
-  return DimensionBuilder(graph, options).run();
+  return DimensionBuilder(graph, options).run(options);
 }
 
 Sharding sharding_of(const Shape& whole, const DimensionSplit& split, const MeshAxis& axis) {

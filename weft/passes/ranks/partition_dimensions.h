@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "weft/graph/graph.h"
@@ -23,7 +24,7 @@ struct DimensionSplit {
 };
 
 /// A weight that the pass splits as the ops suggest that read it: by its outputs where their operand is whole, by its
-/// inputs where that is split already, a table by its rows.
+/// inputs where that is split already, a table by its rows, several weights in one, as of experts, into single ones.
 struct OpenWeight {
   int64_t blocks = 1;  // of its first dimension: layers in one, such as queries, keys and values
   int64_t unit = 1;    // elements of that dimension that stay together: of a head
@@ -37,11 +38,21 @@ struct DimensionOptions {
   std::map<std::string, std::vector<std::string>> slots = {};  // by weight: states of its shape that are split as it is
   std::set<std::string> terms = {};                            // scalar inputs that each rank has as a term of a sum
   std::optional<NodeId> last_of_forward = {};                  // behind it nothing more is decided on weights
+  // Values that are read outside of the graph, each split as this state is: a gradient as its weight.
+  std::vector<std::pair<ValueId, std::string>> results = {};
+};
+
+/// Where a node of the new graph comes from.
+struct NodeOrigin {
+  NodeId of;               // the node of the given graph that it stands for, or for whose sake it is there
+  bool is_itself = false;  // the former
 };
 
 struct DimensionPartition {
   Graph graph;
   std::map<std::string, DimensionSplit> states;  // all that are split
+  std::vector<ValueId> results;                  // those of the options, in the new graph
+  std::vector<NodeOrigin> origins;               // per node of the new graph
 };
 
 /// States keep their names; those that are split have the type of a part and the sharding. Error(internal) where a

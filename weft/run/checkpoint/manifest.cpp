@@ -7,6 +7,7 @@
 #include "weft/base/error.h"
 #include "weft/base/json_numbers.h"
 #include "weft/base/seal.h"
+#include "weft/graph/tensor_parts.h"
 
 namespace weft::run {
 
@@ -146,11 +147,11 @@ PartsRecord parts_from(const json& j, const std::string& name) {
   PartsRecord parts{.ranks = whole_number(j.at("ranks")), .shardings = {}};
   for (const auto& [tensor, text] : j.at("shardings").items()) {
     const step::StateSharding sharding = step::parse_state_sharding(text.get<std::string>());
-    const MeshAxis* const axis = weft::axis_of(sharding);
-    const bool is_split = axis != nullptr && axis->size == parts.ranks && sharding.on.empty() &&
-                          !(sharding.flat && !sharding.split.empty());
-    const bool is_elsewhere = axis == nullptr && !sharding.on.empty() && sharding.on.back() < parts.ranks;
-    if ((!is_split && !is_elsewhere) || sharding.partial)
+    const int64_t count = parts_of(sharding), files = static_cast<int64_t>(sharding.on.size());
+    const bool is_split = sharding.on.empty() && count > 1 && count == parts.ranks;
+    const bool is_on_some =
+        files > 0 && sharding.on.back() < parts.ranks && (axis_of(sharding) == nullptr || count == files);
+    if ((!is_split && !is_on_some) || sharding.partial)
       fail(ErrorKind::data, "'{}' is damaged: '{}' of '{}' is no split over {} ranks", name, to_string(sharding),
            tensor, parts.ranks);
     parts.shardings.emplace(tensor, sharding);

@@ -4,6 +4,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/files.h"
+#include "weft/graph/tensor_parts.h"
 
 namespace weft::run {
 
@@ -83,20 +84,25 @@ TensorType CheckpointReader::type(const std::string& name) const {
     fail(ErrorKind::data, "'{}' is damaged: its manifest does not say how '{}' is split", directory_.string(), at.name);
   }
   TensorType type{DType::f32, part_shape(sharding->second), {}};
-  if (const std::vector<int>& holders = sharding->second.on; !holders.empty()) {
-    const auto& types = parts_.at(at.file).at(static_cast<size_t>(holders.front()))->types();
-    if (const auto held = types.find(at.name); held != types.end() && held->second.shape == type.shape)
-      return held->second;
-    fail(ErrorKind::data, "'{}' is damaged: the part of rank {} has no '{}' {}", directory_.string(), holders.front(),
-         at.name, to_string(type));
-  }
-  for (const auto& part : parts_.at(at.file)) {
-    const auto found = part->types().find(at.name);
-    if (found == part->types().end() || found->second != type)
-      fail(ErrorKind::data, "'{}' is damaged: a part of '{}' is not {}", directory_.string(), at.name, to_string(type));
+  for (const int file : files_with(sharding->second)) {
+    const auto& types = parts_.at(at.file).at(static_cast<size_t>(file))->types();
+    const auto held = types.find(at.name);
+    if (held == types.end() || held->second.shape != type.shape)
+      fail(ErrorKind::data, "'{}' is damaged: the part of rank {} has no '{}' {}", directory_.string(), file, at.name,
+           to_string(type));
+    type.dtype = held->second.dtype;
   }
   type.shape = sharding->second.whole;
   return type;
+}
+
+std::vector<int> CheckpointReader::files_with(const step::StateSharding& sharding) const {
+  const auto parts = static_cast<size_t>(parts_of(sharding));
+  std::vector<int> files = sharding.on;
+  if (files.empty())
+    for (size_t part = 0; part < parts; ++part) files.push_back(static_cast<int>(part));
+  files.resize(parts);  // of a tensor that several ranks have whole the first
+  return files;
 }
 
 Tensor CheckpointReader::read(const std::string& name) {
@@ -104,11 +110,10 @@ Tensor CheckpointReader::read(const std::string& name) {
   const TensorType whole_type = type(name);
   const auto sharding = manifest_.parts.shardings.find(at.name);
   if (sharding == manifest_.parts.shardings.end()) return whole_.at(at.file)->read(at.name);
-  if (const std::vector<int>& holders = sharding->second.on; !holders.empty())
-    return parts_.at(at.file).at(static_cast<size_t>(holders.front()))->read(at.name);
   Tensor tensor(whole_type);
-  for (size_t rank = 0; rank < parts_.at(at.file).size(); ++rank)
-    put_part(tensor, parts_.at(at.file)[rank]->read(at.name), sharding->second, static_cast<int64_t>(rank));
+  int64_t number = 0;
+  for (const int file : files_with(sharding->second))
+    put_part(tensor, parts_.at(at.file)[static_cast<size_t>(file)]->read(at.name), sharding->second, number++);
   return tensor;
 }
 

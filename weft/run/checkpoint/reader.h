@@ -29,11 +29,13 @@ class CheckpointReader {
  private:
   void open(TensorFile file);
   const TensorPlace& place(const std::string& name) const;
+  /// Those of the files of parts that have the parts of a tensor, in their order.
+  std::vector<int> files_with(const step::StateSharding& sharding) const;
 
   std::filesystem::path directory_;
   Manifest manifest_;
   std::map<TensorFile, std::unique_ptr<SafetensorsReader>> whole_;
-  std::map<TensorFile, std::vector<std::unique_ptr<SafetensorsReader>>> parts_;  // by rank
+  std::map<TensorFile, std::vector<std::unique_ptr<SafetensorsReader>>> parts_;  // by part, or by rank
   std::map<std::string, TensorPlace> places_;                                    // by state
 };
 

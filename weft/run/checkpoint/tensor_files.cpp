@@ -128,7 +128,7 @@ FileRecord write_tensors(const fs::path& path, const State& state, TensorFile fi
     const auto found = in_parts.find(entry.first);
     if (found == in_parts.end()) return part;
     const std::vector<int>& holders = found->second.on;
-    return !part || (!holders.empty() && holders.front() != rank);
+    return !part || (!holders.empty() && std::find(holders.begin(), holders.end(), rank) == holders.end());
   });
   std::vector<SafetensorsEntry> entries;
   for (const auto& [entry, source] : sources)

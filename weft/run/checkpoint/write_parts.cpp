@@ -11,7 +11,9 @@
 #include "weft/comm/exchange.h"
 #include "weft/comm/on_all_ranks.h"
 #include "weft/comm/patience.h"
+#include "weft/graph/tensor_parts.h"
 #include "weft/run/checkpoint/tensor_files.h"
+#include "weft/step/states/state_holders.h"
 
 namespace weft::run {
 
@@ -31,19 +33,26 @@ void require_seen(const fs::path& directory) {
        directory.parent_path().string());
 }
 
-/// How the tensors of a checkpoint are divided: all of them are split along one axis, or each is on some ranks alone.
+/// How the tensors of a checkpoint are divided into files.
 struct Division {
   int64_t parts = 0, part = 0;  // of this rank
   bool writes = false;          // this rank
 };
 
-Division division_of(const comm::Communicator& ranks, const step::Shardings& shardings, const Mesh& mesh) {
-  if (shardings.empty()) return {};
-  const step::StateSharding& sharding = shardings.begin()->second;
-  if (!sharding.on.empty()) return {ranks.size(), ranks.rank(), true};
-  const std::vector<int> holders = holders_of(sharding, mesh);
-  return {static_cast<int64_t>(holders.size()), coordinate_of(sharding, mesh, ranks.rank()),
-          std::find(holders.begin(), holders.end(), ranks.rank()) != holders.end()};
+/// One axis splits all tensors, and each rank along it writes a part of each; else each rank has a file of its own, and
+/// `in_files` says whose files have the parts of a tensor.
+Division divide(const comm::Communicator& ranks, const Mesh& mesh, step::Shardings& in_files) {
+  if (in_files.empty()) return {};
+  const step::StateSharding& first = in_files.begin()->second;
+  const std::vector<int> holders = holders_of(first, mesh);
+  const bool has_one_axis = std::all_of(in_files.begin(), in_files.end(), [&](const auto& one) {
+    return one.second.on.empty() && parts_of(one.second) > 1 && holders_of(one.second, mesh) == holders;
+  });
+  if (has_one_axis)
+    return {static_cast<int64_t>(holders.size()), coordinate_of(first, mesh, ranks.rank()),
+            std::find(holders.begin(), holders.end(), ranks.rank()) != holders.end()};
+  for (auto& [name, sharding] : in_files) sharding.on = holders_of(sharding, mesh);
+  return {ranks.size(), ranks.rank(), true};
 }
 
 /// This rank's part of each file that has any. What it wrote, as JSON.
@@ -65,10 +74,11 @@ std::string write_own(const fs::path& directory, const State& state, int64_t ste
 
 void write_in_parts(comm::Communicator& ranks, CheckpointStore* store, const State& state, Manifest manifest,
                     const step::Shardings& shardings, const Mesh& mesh) {
-  const Division division = division_of(ranks, shardings, mesh);
+  step::Shardings in_files = shardings_in_files(state, shardings);
+  const Division division = divide(ranks, mesh, in_files);
   std::optional<UnfinishedDirectory> unfinished;
   manifest.files.clear();
-  manifest.parts = {.ranks = division.parts, .shardings = shardings_in_files(state, shardings)};
+  manifest.parts = {.ranks = division.parts, .shardings = std::move(in_files)};
   const std::string told = comm::decided_by_first(&ranks, "checkpoint", [&] {
     unfinished.emplace(store->begin(manifest.position.step));
     return json{{"directory", unfinished->path().string()}, {"step", manifest.position.step}}.dump();

@@ -3,6 +3,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/names.h"
+#include "weft/graph/tensor_parts.h"
 #include "weft/step/optimizers/loss_scaling.h"
 #include "weft/step/optimizers/update_builder.h"
 #include "weft/tensor/element.h"
@@ -20,6 +21,14 @@ Tensor start_of(const SlotSpec& slot, const State& state) {
   return tensor;
 }
 
+/// Of what the rank has of a state: all of it, its part of some dimension, or what it wants.
+Tensor own_part(const Tensor& start, const Sharding& sharding, const Mesh& mesh, int rank) {
+  if (start.shape() == part_shape(sharding)) return start;
+  if (start.shape() == sharding.whole) return part_of(start, sharding, coordinate_of(sharding, mesh, rank));
+  const Sharding within = flat_of_part(sharding);
+  return part_of(start, within, coordinate_of(within, mesh, rank));
+}
+
 }  // namespace
 
 void start_slots(const std::vector<SlotSpec>& slots, State& state, const Mesh& mesh, int rank) {
@@ -30,9 +39,7 @@ void start_slots(const std::vector<SlotSpec>& slots, State& state, const Mesh& m
       continue;
     }
     Tensor start = start_of(slot, state);
-    const bool is_part = !slot.sharding || start.shape() != slot.sharding->whole;
-    state.set(slot.name,
-              is_part ? std::move(start) : part_of(start, *slot.sharding, coordinate_of(*slot.sharding, mesh, rank)));
+    state.set(slot.name, slot.sharding ? own_part(start, *slot.sharding, mesh, rank) : std::move(start));
   }
 }
 

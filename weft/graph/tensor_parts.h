@@ -1,0 +1,23 @@
+// The parts of a tensor that ranks share: how many there are, and who holds them. Where elements and a dimension are
+// split, the dimension is first: a part of it is split by its elements again. Parts are numbered (coordinate_of() of a
+// rank); those with the same elements follow each other.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "weft/graph/sharding.h"
+
+namespace weft {
+
+/// Into how many parts the tensor is split: 1 where nothing splits it.
+int64_t parts_of(const Sharding& sharding);
+
+/// How the elements are split of what the dimensions that are split leave to a rank.
+Sharding flat_of_part(const Sharding& sharding);
+
+/// The ranks that hold the parts, in the order of these: all of them with the coordinates of `first` on the axes that
+/// do not split the tensor.
+std::vector<int> holders_of(const Sharding& sharding, const Mesh& mesh, int64_t first);
+
+}  // namespace weft
