@@ -5,6 +5,7 @@
 #include "weft/base/error.h"
 #include "weft/base/say.h"
 #include "weft/launch/ask_hosts.h"
+#include "weft/launch/launched_ranks.h"
 
 namespace weft::launch {
 

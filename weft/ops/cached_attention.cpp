@@ -1,4 +1,6 @@
 // Causal attention over the keys and values of earlier calls, which states keep: for models that generate.
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "weft/ops/all.h"
