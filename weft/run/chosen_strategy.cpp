@@ -31,13 +31,16 @@ void choose_strategy(const Library& library, spec::RunSpec& spec, comm::Communic
   const std::string text = comm::decided_by_first(ranks, "strategy", [&] {
     const program::RunData data = program::open_run_data(library, spec);
     const predict::PlannedModel model = predict::planned_model(library, spec, data);
+    const auto say = [&](const std::string& line) {
+      if (note) note(line);
+    };
     const predict::Place place{.cluster = cluster ? &*cluster : nullptr, .times_here = [&](int64_t threads) {
-                                 return predict::times_here(predict::known_times(library.device, threads, note),
+                                 return predict::times_here(predict::known_times(library.device, threads, say),
                                                             rated_costs(), static_cast<int>(threads));
                                }};
     const search::Choice choice = search::choose_strategy(
         library, model, place, predict::strategy_of(spec, comm::number_of(ranks), comm::ranks_of_host(ranks)));
-    if (note) note(search::describe(choice));
+    say(search::describe(choice));
     spec::RunSpec chosen = spec;
     search::apply(choice.strategy(), chosen);
     return spec::print_recipe(chosen, library);

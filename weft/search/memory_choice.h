@@ -3,6 +3,7 @@
 // classes of blocks, with the pairs of bytes saved and seconds lost that no other pair beats.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <vector>

@@ -5,6 +5,7 @@
 // them, and plans those that come first (search.h).
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <functional>
 #include <map>

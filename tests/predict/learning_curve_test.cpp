@@ -1,4 +1,4 @@
-#include "weft/tune/learning_curve.h"
+#include "weft/predict/learning_curve.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 
 #include "weft/tune/space/random.h"
 
-namespace weft::tune {
+namespace weft::predict {
 namespace {
 
 using Curve = std::vector<std::pair<int64_t, double>>;
@@ -60,4 +60,4 @@ TEST(LearningCurve, OfFewPointsOrOfNoNumbersSaysNothing) {
 }
 
 }  // namespace
-}  // namespace weft::tune
+}  // namespace weft::predict
