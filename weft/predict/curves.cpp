@@ -87,7 +87,7 @@ std::optional<Interval> steps_by_own_curve(const std::vector<std::pair<int64_t, 
   for (int look = 1; look <= kLooks && last < most; ++look) {
     const double at = last * std::pow(most / last, static_cast<double>(look) / kLooks);
     const std::optional<LossInterval> there =
-        extrapolate(falling, std::max(falling.back().first + 1, std::llround(at)));
+        extrapolate(falling, std::max(falling.back().first + 1, int64_t{std::llround(at)}));
     if (!there) return std::nullopt;
     if (there->low <= wanted) steps.low = std::min(steps.low, at);
     if (there->median <= wanted) steps.expected = std::min(steps.expected, at);
