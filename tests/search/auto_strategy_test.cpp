@@ -118,7 +118,7 @@ TEST_F(AutoStrategyTest, KeysThatTheRecipeSetsStay) {
   EXPECT_EQ(choice.strategy().zero, 1);
   spec::RunSpec spec = of.spec;
   spec.strategy = "auto";
-  apply(choice.strategy(), spec);
+  apply_choice(choice.strategy(), spec);
   EXPECT_EQ(spec.strategy, "manual");
   EXPECT_EQ(spec.shard.zero, 1);
   EXPECT_EQ(spec.batch * spec.accumulate, 16);

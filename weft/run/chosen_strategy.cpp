@@ -42,7 +42,7 @@ void choose_strategy(const Library& library, spec::RunSpec& spec, comm::Communic
         library, model, place, predict::strategy_of(spec, comm::number_of(ranks), comm::ranks_of_host(ranks)));
     say(search::describe(choice));
     spec::RunSpec chosen = spec;
-    search::apply(choice.strategy(), chosen);
+    search::apply_choice(choice.strategy(), chosen);
     return spec::print_recipe(chosen, library);
   });
   spec::RunSpec chosen;

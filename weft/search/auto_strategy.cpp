@@ -125,7 +125,7 @@ Choice choose_strategy(const Library& library, const predict::PlannedModel& mode
   return Chooser(library, model, place, start).run(limits);
 }
 
-void apply(const Strategy& chosen, spec::RunSpec& spec) {
+void apply_choice(const Strategy& chosen, spec::RunSpec& spec) {
   predict::apply(chosen, spec);
   spec.strategy = "manual";
   spec.evaluation.batch = std::min(spec.evaluation.batch, std::max<int64_t>(1, chosen.rows()) * chosen.ranks);

@@ -30,7 +30,7 @@ Choice choose_strategy(const Library& library, const predict::PlannedModel& mode
 
 /// Sets the recipe's keys to what was chosen, `strategy` to "manual", and batches of evaluations to no more rows than a
 /// rank trains on at a time. Does not resolve the recipe.
-void apply(const predict::Strategy& chosen, spec::RunSpec& spec);
+void apply_choice(const predict::Strategy& chosen, spec::RunSpec& spec);
 
 /// The table: what was chosen, the runners-up and why each lost, what the run would refuse, what was counted.
 std::string describe(const Choice& choice);
