@@ -8,6 +8,7 @@
 #include "weft/base/error.h"
 #include "weft/base/format.h"
 #include "weft/machines/roofline.h"
+#include "weft/spec/course.h"
 
 namespace weft::search {
 
@@ -16,7 +17,7 @@ using predict::Strategy;
 namespace {
 
 constexpr double kFileSpread = 0.2;          // as of predictions on clusters
-constexpr int64_t kMostPlannedNodes = 8000;  // of the graphs of all stages of one plan
+constexpr int64_t kMostPlannedNodes = 4000;  // of the graphs of all stages of one plan
 constexpr size_t kPlansOfLeast = 3;          // of strategies that want the least memory by their estimates
 
 /// "512.4MB", rounded up, as keys take it.
@@ -30,6 +31,9 @@ class Chooser {
     const bool is_described = place.cluster != nullptr && place.cluster->device;
     costs_ = is_described ? machines::roofline_costs(*place.cluster->device) : rated_costs();
     times_ = is_described ? predict::modelled_times(costs_, 1, kFileSpread) : place.times_here(start.threads);
+    // What is compared are steps: of how many, and what is evaluated, is asked where they change during the run.
+    if (spec::stages_of(model.spec).size() == 1) model_.samples = 0;
+    model_.evaluated_samples = 0;
     memory_ = predict::memory_of_rank(place, start);
     if (const auto limit = parse_bytes(model.spec.memory_limit))
       memory_ = std::min(memory_, static_cast<double>(*limit));
@@ -110,7 +114,7 @@ class Chooser {
   }
 
   const Library& library_;
-  const predict::PlannedModel& model_;
+  predict::PlannedModel model_;
   const predict::Place& place_;
   const Strategy start_;
   std::shared_ptr<const CostModel> costs_;

@@ -106,7 +106,7 @@ class Search {
     if (!evaluator_.plan) return;
     std::vector<size_t> order = order_of_plans();
     bool fits = false;
-    found_.is_planned = !order.empty();
+    found_.is_planned = !order.empty() && limits_.most_plans > 0;
     for (size_t at = 0; at < order.size() && at < limits_.most_plans; ++at) {
       if (at >= limits_.plans && fits) break;
       Ranked& one = found_.ranked[order[at]];
