@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "weft/tune/space/random.h"
+#include "weft/base/rng.h"
 
 namespace weft::predict {
 namespace {
@@ -35,7 +35,7 @@ TEST(LearningCurve, HoldsWhatComesInEightOfTenCases) {
   double width = 0;
   constexpr int kCurves = 200;
   for (int64_t number = 0; number < kCurves; ++number) {
-    Random random(3, number);
+    RandomStream random(3, static_cast<uint64_t>(number));
     const double level = 0.2 + random.uniform(), height = 0.5 + random.uniform(), rate = 0.4 + random.uniform();
     const auto loss = [&](double epoch) { return level + height * std::pow(epoch, -rate) + 0.01 * random.normal(); };
     Curve curve;

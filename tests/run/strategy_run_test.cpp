@@ -1,10 +1,9 @@
 // Runs whose strategy weft chooses, on ranks that here are threads.
 #include <gtest/gtest.h>
 
-#include <fstream>
-
 #include "tests/support/error_of.h"
 #include "tests/support/ranks_rig.h"
+#include "weft/base/files.h"
 #include "weft/run/run_directory.h"
 #include "weft/run/summary.h"
 
@@ -32,10 +31,7 @@ class StrategyRun : public RanksTest {
     return spec;
   }
   static Library library() { return drawn_library(drawn_words(), 320, 64); }
-  Summary summary(const std::string& run) const {
-    std::ifstream file(path(run + "/summary.json"));
-    return parse_summary({std::istreambuf_iterator<char>(file), {}});
-  }
+  Summary summary(const std::string& run) const { return parse_summary(read_text(path(run + "/summary.json"))); }
 };
 
 TEST_F(StrategyRun, StatesAndActivationsThatAreThreeTimesARanksMemoryTrain) {
