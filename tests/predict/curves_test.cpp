@@ -83,10 +83,9 @@ TEST(OwnCurve, AFirstPartTellsWhenTheTargetIsReached) {
   RandomStream random(11);
   int held = 0;
   for (int trial = 0; trial < 40; ++trial) {
-    const double rate = 0.3 + 0.01 * trial;
-    const double reached = std::pow(0.1, -1 / rate);  // at which the accuracy is 0.9
-    const auto points = measured(std::max(8, static_cast<int>(reached / 40)), rate, random);
-    const auto steps = steps_by_own_curve(points, {"test_accuracy", 0.9, true}, 100000);
+    const double rate = 0.3 + 0.01 * trial, reached = 800;  // of 200 steps that are done
+    const double target = 1 - std::pow(reached, -rate);
+    const auto steps = steps_by_own_curve(measured(20, rate, random), {"test_accuracy", target, true}, 100000);
     ASSERT_TRUE(steps);
     held += steps->low <= reached && reached <= steps->high;
   }
