@@ -31,7 +31,9 @@ class StrategyRun : public RanksTest {
     return spec;
   }
   static Library library() { return drawn_library(drawn_words(), 320, 64); }
-  Summary summary(const std::string& run) const { return parse_summary(read_text(path(run + "/summary.json"))); }
+  Summary summary(const std::string& run) const {
+    return parse_summary(read_text(path(run + "/summary.json"))).value();
+  }
 };
 
 TEST_F(StrategyRun, StatesAndActivationsThatAreThreeTimesARanksMemoryTrain) {
