@@ -35,8 +35,8 @@ comm, device <- machines
 machines, step <- simulate
 compile, step <- program
 program <- train
-program, simulate <- predict
-interchange, onnx, predict, train <- run
+program, simulate <- predict <- search
+interchange, onnx, search, train <- run
 compile, data, onnx, runtime <- engine <- quantize
 cpu, engine, weft_infer.h <- c_interface
 run <- infer <- tasks

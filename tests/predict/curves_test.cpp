@@ -71,5 +71,40 @@ TEST(Curves, TheIntervalHoldsEightyOfAHundred) {
   EXPECT_LE(held, 185);
 }
 
+/// Of an accuracy that rises towards 1 as a power law, measured every 10 steps, with noise.
+std::vector<std::pair<int64_t, double>> measured(int points, double rate, RandomStream& random) {
+  std::vector<std::pair<int64_t, double>> curve;
+  for (int at = 1; at <= points; ++at)
+    curve.emplace_back(10 * at, 1 - std::pow(10.0 * at, -rate) + 0.003 * static_cast<double>(random.normal()));
+  return curve;
+}
+
+TEST(OwnCurve, AFirstPartTellsWhenTheTargetIsReached) {
+  RandomStream random(11);
+  int held = 0;
+  for (int trial = 0; trial < 40; ++trial) {
+    const double rate = 0.3 + 0.01 * trial, reached = 800;  // of 200 steps that are done
+    const double target = 1 - std::pow(reached, -rate);
+    const auto steps = steps_by_own_curve(measured(20, rate, random), {"test_accuracy", target, true}, 100000);
+    ASSERT_TRUE(steps);
+    held += steps->low <= reached && reached <= steps->high;
+  }
+  EXPECT_GE(held, 28) << "of 40";
+}
+
+TEST(OwnCurve, WhatTheCurveDoesNotReachIsNotWithinTheRun) {
+  std::vector<std::pair<int64_t, double>> flat;
+  for (int64_t at = 1; at <= 12; ++at) flat.emplace_back(10 * at, 0.5 - 0.3 / static_cast<double>(at * at));
+  const auto steps = steps_by_own_curve(flat, {"test_accuracy", 0.9, true}, 10000);
+  ASSERT_TRUE(steps);
+  EXPECT_TRUE(std::isinf(steps->low));
+}
+
+TEST(OwnCurve, FewPointsSayNothingAndAReachedTargetIsReached) {
+  EXPECT_FALSE(steps_by_own_curve({{1, 1.0}, {2, 0.9}}, {"test_loss", 0.1, false}, 100));
+  const auto steps = steps_by_own_curve({{1, 1.0}, {2, 0.9}, {3, 0.5}, {4, 0.4}}, {"test_loss", 0.5, false}, 100);
+  EXPECT_EQ(steps->expected, 3);
+}
+
 }  // namespace
 }  // namespace weft::predict

@@ -78,7 +78,7 @@ TEST_F(PlannedRunTest, MemoryOfRanksIsThatOfRealOnes) {
         spec.batch = 4;
         return program::StepChoice{.spec = spec, .input = planned.input(spec::StepShape(4))};
       });
-      if (ranks.rank() == 0) real = on_ranks.step->total_bytes();
+      if (ranks.rank() == 0) real = on_ranks.step->total_bytes() + on_ranks.step->gathered_bytes();
     });
     EXPECT_NEAR(static_cast<double>(predicted.total()) / static_cast<double>(real), 1, 0.02) << "zero " << zero;
   }

@@ -9,6 +9,7 @@
 #include "weft/base/say.h"
 #include "weft/base/table.h"
 #include "weft/program/forecast.h"
+#include "weft/run/chosen_strategy.h"
 #include "weft/run/initial_weights.h"
 #include "weft/run/run_directory.h"
 #include "weft/run/starting_recipe.h"
@@ -75,6 +76,7 @@ int dry_run(const Library& library, const spec::RunSpec& given, const std::strin
   if (!spec.init.empty())
     for (const std::string& line : run::take_over(library, spec, run::describe_weights(spec.init))) say(line);
   run::RunDirectory::require_free(directory);
+  run::choose_strategy(library, spec, nullptr, say);
   program::PreparedRun run(library, spec, {}, say);
   if (!spec.init.empty()) {
     State state;  // of nobody: whether they fit is what counts

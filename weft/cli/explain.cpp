@@ -143,12 +143,13 @@ std::string audit_text(const ExplainOptions& options, const spec::RunSpec& spec)
          report::rank_shares_text(directory, spec.balance.grains);
 }
 
-void print_step(const report::Explained& explained, const ExplainOptions& options, const spec::RunSpec& spec,
-                int ranks) {
+void print_step(const Library& library, const report::Explained& explained, const ExplainOptions& options,
+                const spec::RunSpec& spec, int ranks) {
   const run::RunDirectory run = run::RunDirectory::open(options.run);
-  fmt::print("{}\n{}{}{}{}{}", headline(explained, options, spec, ranks),
+  fmt::print("{}\n{}{}{}{}{}{}", headline(explained, options, spec, ranks),
              report::time_text(explained, static_cast<size_t>(options.rows)), report::memory_text(explained),
              audit_text(options, spec), report::prediction_text(run, explained),
+             report::target_text(run, spec, library),
              report::noise_text(run, step::data_ranks(spec, ranks) * spec.accumulate * spec.batch));
 }
 
@@ -230,7 +231,7 @@ int explain_command(const Library& library, const ExplainOptions& options, comm:
   else if (options.comm)
     print_exchange(explained, step.ranks(), step.spec().balance.grains > 0);
   else
-    print_step(explained, options, step.spec(), comm::number_of(ranks));
+    print_step(library, explained, options, step.spec(), comm::number_of(ranks));
   if (options.html.empty() && !options.json) fmt::print("{}", pipeline);
   return 0;
 }

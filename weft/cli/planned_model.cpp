@@ -2,34 +2,20 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "weft/base/error.h"
 #include "weft/base/say.h"
 #include "weft/cli/recipe_input.h"
 #include "weft/data/dataset/data_spec.h"
 #include "weft/device/op_times_file.h"
 #include "weft/predict/loading.h"
+#include "weft/predict/planned_model.h"
 #include "weft/program/run_data.h"
-#include "weft/step/monitor.h"
 
 namespace weft::cli {
 
 namespace {
 
 constexpr double kSampleSeconds = 0.3;
-
-/// Of a part, in all evaluations of a run.
-double evaluated_samples(const spec::RunSpec& spec, const program::RunData& data) {
-  const double evaluations = spec.evaluation.every_epochs > 0
-                                 ? std::max(1.0, spec.epochs / static_cast<double>(spec.evaluation.every_epochs))
-                                 : 1;
-  double samples = 0;
-  if (data.validation) samples += evaluations * static_cast<double>(data.validation->size());
-  if (data.test)
-    samples += (step::measures_test_data_each_time(spec) ? evaluations : 1) * static_cast<double>(data.test->size());
-  return samples;
-}
 
 predict::PlannedModel without_data(const Library& library, const PlanOptions& options, const spec::RunSpec& spec) {
   ModelChoice of_model = options.choice;
@@ -87,14 +73,8 @@ predict::PlannedModel planned_model(const Library& library, const PlanOptions& o
     return model;
   }
   const program::RunData data = program::open_run_data(library, spec);
-  predict::PlannedModel model{
-      .spec = spec,
-      .input = [description = data.description](
-                   const spec::StepShape& shape) { return program::model_input(description, shape); },
-      .samples = options.samples > 0 ? options.samples : data.training->size(),
-      .evaluated_samples = evaluated_samples(spec, data),
-      .item = std::string(data.description.info.item()),
-      .items_per_sample = data.description.info.items_per_sample()};
+  predict::PlannedModel model = predict::planned_model(library, spec, data);
+  if (options.samples > 0) model.samples = options.samples;
   if (!elsewhere || options.searches())
     model.sample_seconds = predict::measure_loading(
         *data.training, program::training_loader_options(spec, data.description, {}, library), kSampleSeconds);

@@ -10,7 +10,7 @@ namespace weft::cli {
 
 struct PlanOptions {
   ModelChoice choice;
-  std::string cluster, clusters, op_times, deadline, svg;
+  std::string cluster, clusters, op_times, deadline, svg, strategy;
   std::string runs = "runs";
   int64_t ranks = 0, samples = 0;
   double budget = 0;  // 0: none

@@ -32,7 +32,7 @@ namespace {
 struct TrainOptions {
   std::string recipe, run, resume;
   std::optional<std::string> model, data, init, init_head, precision, loss_scaling, memory_limit, offload, cluster,
-      autotune;
+      autotune, strategy;
   std::optional<std::string> workers, cache_limit, max_bad_records, validation, max_time;
   std::vector<std::string> precision_of, freeze, groups;
   std::optional<double> epochs;
@@ -110,6 +110,7 @@ spec::RunSpec spec_from(const Library& library, const TrainOptions& options, boo
   if (options.virtual_ranks) spec::set_field(spec, "virtual_ranks", *options.virtual_ranks, "--virtual-ranks", library);
   if (options.zero) spec::set_field(spec, "shard.zero", *options.zero, "--zero", library);
   if (options.tensor) spec::set_field(spec, "mesh.tensor", *options.tensor, "--tensor", library);
+  if (options.strategy) spec::set_field(spec, "strategy", *options.strategy, "--strategy", library);
   if (options.memory_limit) spec::set_field(spec, "memory_limit", *options.memory_limit, "--memory-limit", library);
   if (options.offload) spec::set_field(spec, "offload", *options.offload, "--offload", library);
   if (options.cluster) spec::set_field(spec, "cluster", *options.cluster, "--cluster", library);
@@ -149,6 +150,7 @@ std::vector<std::string> changes_of_resume(const TrainOptions& options) {
                                                  {"--init-partial", options.init_partial},
                                                  {"--freeze", !options.freeze.empty()},
                                                  {"--group", !options.groups.empty()},
+                                                 {"--strategy", options.strategy.has_value()},
                                                  {"--memory-limit", options.memory_limit.has_value()},
                                                  {"--offload", options.offload.has_value()},
                                                  {"--cluster", options.cluster.has_value()},
@@ -287,7 +289,9 @@ void add_options(CLI::App* command, TrainOptions* options, const Library& librar
   command->add_option("--virtual-ranks", options->virtual_ranks, spec::flag_help("virtual_ranks"));
   command->add_option("--zero", options->zero, spec::flag_help("shard.zero"));
   command->add_option("--tensor", options->tensor, spec::flag_help("mesh.tensor"));
-  command->add_option("--memory-limit", options->memory_limit, spec::flag_help("memory_limit"));
+  command->add_option("--strategy", options->strategy,
+                      "auto: weft chooses how ranks divide the work and what each of them keeps; default: manual");
+  command->add_option("--memory-limit,--memory", options->memory_limit, spec::flag_help("memory_limit"));
   command->add_option("--offload", options->offload, spec::flag_help("offload"))->type_name("DIR");
   command->add_option("--cluster", options->cluster, spec::flag_help("cluster"))->type_name("FILE");
   command->add_option("--seed", options->seed, spec::flag_help("seed"));

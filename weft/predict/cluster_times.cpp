@@ -21,21 +21,40 @@ simulate::Collective collective_of(std::string_view op) {
   return op == kReduceScatter ? simulate::Collective::reduce_scatter : simulate::Collective::broadcast;
 }
 
+/// Stages are farthest from each other, and ranks that share the layers are neighbours.
+simulate::GroupShape group_along(std::string_view axis, const Strategy& strategy) {
+  const int64_t size = axis == kTensorAxis ? strategy.tensor : strategy.data();
+  const int64_t stride = axis == kTensorAxis ? 1 : strategy.tensor;
+  const int64_t on_host = std::min(strategy.ranks, strategy.ranks_per_host);
+  const int64_t members = std::clamp<int64_t>(on_host / stride, 1, size);
+  return {.size = static_cast<int>(size),
+          .per_host = static_cast<int>(members),
+          .groups_per_host = static_cast<int>(std::max<int64_t>(1, on_host / members))};
+}
+
 }  // namespace
 
 ExchangeTimes exchange_on(const machines::ClusterFile& cluster, const Strategy& strategy) {
   const int64_t hosts = strategy.hosts();
-  const simulate::GroupShape group{.size = static_cast<int>(strategy.ranks),
-                                   .per_host = static_cast<int>(std::min(strategy.ranks, strategy.ranks_per_host))};
-  const auto seconds = [cluster, group](std::string_view op, int64_t operand) {
+  const auto seconds = [cluster](const simulate::GroupShape& group, std::string_view op, int64_t operand) {
     if (group.size <= 1) return 0.0;
     const bool gathers = op == kAllGather;
     const auto bytes = static_cast<double>(gathers ? operand * group.size : operand);
     return simulate::cost_of(collective_of(op), bytes, group, cluster).seconds();
   };
-  return {.ranks = static_cast<int>(strategy.ranks),
+  const simulate::GroupShape data = group_along(kDataAxis, strategy), tensor = group_along(kTensorAxis, strategy);
+  const int64_t stage = strategy.data() * strategy.tensor;  // ranks that have the same layers, which are neighbours
+  const bool leaves = stage >= strategy.ranks_per_host;
+  const int sharers = static_cast<int>(std::min(stage, strategy.ranks_per_host));
+  return {.ranks = static_cast<int>(strategy.data()),
           .ranks_per_host = static_cast<int>(strategy.ranks_per_host),
-          .of = seconds,
+          .of = [seconds, data](std::string_view op, int64_t bytes) { return seconds(data, op, bytes); },
+          .along =
+              [=](std::string_view axis, std::string_view op, int64_t bytes) {
+                if (axis == kTensorAxis) return seconds(tensor, op, bytes);
+                if (op == kReceive) return 0.0;  // counted where it is sent
+                return simulate::message_cost(static_cast<double>(bytes), leaves, sharers, cluster).seconds();
+              },
           // Accelerators exchange beside their kernels; processors that share memory do it themselves.
           .hides = hosts > 1 || cluster.device.has_value(),
           .spread = kLinkSpread,

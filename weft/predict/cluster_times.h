@@ -7,7 +7,8 @@
 
 namespace weft::predict {
 
-/// Of ranks that fill one host after the other, by the cheapest algorithm (simulate/collective_cost.h).
+/// Of ranks that fill one host after the other, by the cheapest algorithm (simulate/collective_cost.h), along each axis
+/// of their mesh.
 ExchangeTimes exchange_on(const machines::ClusterFile& cluster, const Strategy& strategy);
 /// The two numbers that passes plan with, of these times.
 passes::Ranks ranks_of(const ExchangeTimes& exchange);

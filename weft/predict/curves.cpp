@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
+
+#include "weft/predict/learning_curve.h"
 
 namespace weft::predict {
 
@@ -65,6 +68,32 @@ std::optional<TimeToTarget> estimate_time(const std::vector<Curve>& curves, cons
   found.share.high = std::max(found.share.expected, found.share.high);
   found.seconds = product(found.share, run_seconds);
   return found;
+}
+
+std::optional<Interval> steps_by_own_curve(const std::vector<std::pair<int64_t, double>>& points, const Target& target,
+                                           int64_t most_steps) {
+  if (points.size() < kFewestCurvePoints) return std::nullopt;
+  // Curves that are extrapolated fall.
+  const double sign = target.higher_is_better ? -1 : 1, wanted = sign * target.value;
+  std::vector<std::pair<int64_t, double>> falling;
+  for (const auto& [step, value] : points) falling.emplace_back(step, sign * value);
+  for (const auto& [step, value] : falling)
+    if (value <= wanted)
+      return Interval{static_cast<double>(step), static_cast<double>(step), static_cast<double>(step)};
+  constexpr double kNever = std::numeric_limits<double>::infinity();
+  Interval steps{kNever, kNever, kNever};
+  constexpr int kLooks = 100;
+  const auto last = static_cast<double>(falling.back().first), most = static_cast<double>(most_steps);
+  for (int look = 1; look <= kLooks && last < most; ++look) {
+    const double at = last * std::pow(most / last, static_cast<double>(look) / kLooks);
+    const std::optional<LossInterval> there =
+        extrapolate(falling, std::max(falling.back().first + 1, int64_t{std::llround(at)}));
+    if (!there) return std::nullopt;
+    if (there->low <= wanted) steps.low = std::min(steps.low, at);
+    if (there->median <= wanted) steps.expected = std::min(steps.expected, at);
+    if (there->high <= wanted) steps.high = std::min(steps.high, at);
+  }
+  return steps;
 }
 
 }  // namespace weft::predict

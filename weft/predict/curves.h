@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "weft/predict/prediction.h"
@@ -33,5 +34,11 @@ std::optional<TimeToTarget> estimate_time(const std::vector<Curve>& curves, cons
                                           const Interval& run_seconds);
 
 inline constexpr double kUsualSpread = 0.15;
+
+/// Steps until the run reaches the target, by where its own curve leads (learning_curve.h): the first step at which the
+/// lower end, the median and the upper end of what is extrapolated are there. Infinite: not within `most_steps`. Points
+/// are steps done, above 0 and rising, with the metric then. nullopt of fewer than kFewestCurvePoints.
+std::optional<Interval> steps_by_own_curve(const std::vector<std::pair<int64_t, double>>& points, const Target& target,
+                                           int64_t most_steps);
 
 }  // namespace weft::predict

@@ -35,6 +35,11 @@ NodeTimes modelled_times(std::shared_ptr<const CostModel> costs, int threads, do
           .describe = costs->describe()};
 }
 
+double ExchangeTimes::seconds(std::string_view axis, std::string_view op, int64_t bytes) const {
+  if (axis != kDataAxis && along) return along(axis, op, bytes);
+  return ranks > 1 ? of(op, bytes) : 0;
+}
+
 ExchangeTimes exchange_by(const passes::Ranks& ranks, int ranks_per_host) {
   const auto seconds = [ranks](std::string_view op, int64_t bytes) {
     if (op == kAllReduce) return passes::predicted_seconds(ranks, bytes);
@@ -46,6 +51,7 @@ ExchangeTimes exchange_by(const passes::Ranks& ranks, int ranks_per_host) {
   return {.ranks = ranks.count,
           .ranks_per_host = std::max(1, ranks_per_host),
           .of = seconds,
+          .along = {},
           .hides = ranks.count > ranks_per_host,
           .spread = 0.2,
           .describe = fmt::format("{} per exchange and {}/s", human_duration(ranks.latency_seconds),

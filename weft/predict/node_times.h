@@ -26,16 +26,21 @@ NodeTimes modelled_times(std::shared_ptr<const CostModel> costs, int threads, do
 
 /// How exchanges between ranks are done, and what they take.
 struct ExchangeTimes {
-  int ranks = 1, ranks_per_host = 1;
+  int ranks = 1, ranks_per_host = 1;  // that divide the batch
   /// Seconds of a collective of this op ("all_reduce"), of so many bytes of the operands of one rank.
   std::function<double(std::string_view op, int64_t bytes)> of;
+  /// The same along another axis of the mesh ("tensor"), and of messages ("pipeline"). Null: as `of`.
+  std::function<double(std::string_view axis, std::string_view op, int64_t bytes)> along = {};
   /// Whether the rank computes while they are under way; in memory that ranks share, their own threads do the work.
   bool hides = true;
   double spread = 0.2;
   std::string describe;
+
+  /// Of an exchange along this axis.
+  double seconds(std::string_view axis, std::string_view op, int64_t bytes) const;
 };
 
-/// By the two numbers that passes plan with.
+/// By the two numbers that passes plan with. Along each axis.
 ExchangeTimes exchange_by(const passes::Ranks& ranks, int ranks_per_host);
 
 }  // namespace weft::predict

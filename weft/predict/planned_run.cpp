@@ -12,6 +12,7 @@
 #include "weft/predict/loading.h"
 #include "weft/program/arena_limit.h"
 #include "weft/spec/course.h"
+#include "weft/step/rank_mesh.h"
 
 namespace weft::predict {
 
@@ -26,7 +27,6 @@ class Planning {
   Planning(const Library& library, const PlannedModel& model, const Strategy& strategy, const Place& place)
       : library_(library), model_(model), strategy_(strategy), cluster_(place.cluster), spec_(model.spec) {
     apply(strategy, spec_);
-    spec_.mesh.data = 0;
     if (cluster_ != nullptr && cluster_->device) {
       library_.device = described_device(*cluster_->device, library.device);
       costs_.costs = machines::roofline_costs(*cluster_->device);
@@ -38,44 +38,79 @@ class Planning {
     }
     sources_.cores = cluster_ != nullptr && cluster_->cores_per_host > 0 ? cluster_->cores_per_host : available_cores();
     sources_.sample_seconds = model.sample_seconds;
-    sources_.exchange = cluster_ != nullptr
-                            ? exchange_on(*cluster_, strategy)
-                            : exchange_by({.count = static_cast<int>(strategy.ranks),
-                                           .latency_seconds = kSharedLatencySeconds,
-                                           .bytes_per_second = comm::ClusterCosts{}.shared_bytes_per_second},
-                                          static_cast<int>(strategy.ranks));
+    sources_.exchange = exchange_at(place, strategy);
+    memory_ = memory_of_rank(place, strategy);
   }
 
   const Sources& sources() const { return sources_; }
 
-  /// Of one shape of a step of all ranks. `forward`: without gradients.
-  std::unique_ptr<program::PlannedStep> plan(const spec::Stage& stage, bool forward = false) {
+  /// Of ranks that have different layers the first that has them each; else one for all.
+  std::vector<int> different_ranks() const {
+    std::vector<int> ranks;
+    const Mesh mesh = step::mesh_of(spec_, static_cast<int>(strategy_.ranks));
+    for (int rank = 0; rank < static_cast<int>(strategy_.ranks); ++rank)
+      if (mesh.coordinate(rank, kPipelineAxis) == static_cast<int64_t>(ranks.size())) ranks.push_back(rank);
+    return ranks;
+  }
+
+  int64_t loading_bytes() const { return model_.loading_bytes ? model_.loading_bytes(strategy_.data()) : 0; }
+
+  /// Of one shape of a step of all ranks, on one of them.
+  std::unique_ptr<program::PlannedStep> plan(const spec::Stage& stage, int rank = 0) {
     spec::RunSpec spec = spec_;
     spec::StepShape own = stage.shape();
     own.batch = part_of_batch(stage.batch);
     spec.batch = own.batch;
     spec.accumulate = stage.accumulate;
-    if (forward) spec.memory_limit.clear();
-    program::StepChoice choice{.spec = spec,
-                               .input = model_.input(own),
-                               .batches = forward ? 1 : stage.accumulate,
-                               .forward = forward,
-                               .limit = [spec](program::StepCache& steps, int64_t other) {
-                                 program::keep_to_memory_limit(steps, spec, other);
-                               }};
+    program::StepChoice choice{
+        .spec = spec,
+        .input = model_.input(own),
+        .batches = stage.accumulate,
+        .evaluates = true,
+        .limit = [spec, beside = loading_bytes(), least = least_possible_](program::StepCache& steps, int64_t other) {
+          if (least)
+            steps.limit_arena(1);
+          else
+            program::keep_to_memory_limit(steps, spec, other + beside);
+        }};
     choice.input.batch = own.batch;
     // Cut graphs are those of ranks, of whom one is planned.
-    const program::RankRuntime runtime = strategy_.ranks > 1 && !forward
-                                             ? program::RankRuntime(ranks_of(sources_.exchange))
-                                             : program::RankRuntime(nullptr, static_cast<int>(spec.threads));
-    runtimes_.push_back(std::make_unique<program::RankRuntime>(runtime));
-    return std::make_unique<program::PlannedStep>(library_, choice, *runtimes_.back(), costs_, Tuning{},
-                                                  program::Note{});
+    const program::RankRuntime runtime =
+        strategy_.ranks > 1 ? program::RankRuntime(ranks_of(sources_.exchange),
+                                                   step::mesh_of(spec, static_cast<int>(strategy_.ranks)), rank)
+                            : program::RankRuntime(nullptr, static_cast<int>(spec.threads));
+    return planned(choice, runtime);
+  }
+
+  /// Of a rank's part of a batch that is evaluated: all ranks divide it.
+  std::unique_ptr<program::PlannedStep> plan_evaluation(int64_t rows) {
+    spec::RunSpec spec = spec_;
+    spec.batch = rows;
+    spec.memory_limit.clear();
+    spec.mesh = {};
+    spec.shard = {};
+    program::StepChoice choice{.spec = spec, .input = model_.input(spec::StepShape(rows)), .forward = true};
+    choice.input.batch = rows;
+    return planned(choice, program::RankRuntime(nullptr, static_cast<int>(spec.threads)));
+  }
+
+  /// What a search for as little as possible finds.
+  int64_t least(const spec::Stage& stage) {
+    int64_t most = 0;
+    for (const int rank : different_ranks()) {
+      least_possible_ = true;
+      const std::unique_ptr<program::PlannedStep> step = plan(stage, rank);
+      least_possible_ = false;
+      const MemoryPrediction memory =
+          predict_memory(graphs_of(*step), step->state_bytes(), step->gathered_bytes() + loading_bytes());
+      most = std::max(most, memory.total());
+    }
+    return most;
   }
 
   /// Error(usage) where a rank has less.
   void require_memory(const MemoryPrediction& memory, const spec::Stage& stage) {
-    const double has = memory_of_rank();
+    const double has = memory_;
     if (has <= 0 || static_cast<double>(memory.total()) <= has) return;
     const std::string least = least_of(stage, memory);
     fail(ErrorKind::usage, "'{}' as {} needs {} of memory per rank, and one has {}: {}", model_.spec.model.name,
@@ -83,45 +118,37 @@ class Planning {
   }
 
   int64_t part_of_batch(int64_t batch) const {
-    if (batch % strategy_.ranks != 0 || batch < strategy_.ranks)
+    const int64_t ranks = strategy_.data();
+    if (batch % ranks != 0 || batch < ranks)
       fail(ErrorKind::usage,
-           "{} ranks cannot share a batch of {} alike; choose a multiple of them with --batch, or other --ranks",
-           strategy_.ranks, batch);
-    return batch / strategy_.ranks;
-  }
-
-  double memory_of_rank() const {
-    const auto on_host = static_cast<double>(std::min(strategy_.ranks, strategy_.ranks_per_host));
-    if (cluster_ == nullptr) return static_cast<double>(memory_limit_bytes()) / on_host;
-    if (cluster_->device) return cluster_->device->memory_bytes;
-    return cluster_->host_memory_bytes > 0 ? cluster_->host_memory_bytes / on_host
-                                           : static_cast<double>(memory_limit_bytes()) / on_host;
+           "{} ranks cannot share a batch of {} alike; choose a multiple of them with --batch, or other --ranks", ranks,
+           batch);
+    return batch / ranks;
   }
 
  private:
-  /// What a search for as little as possible finds.
+  std::unique_ptr<program::PlannedStep> planned(const program::StepChoice& choice,
+                                                const program::RankRuntime& runtime) {
+    runtimes_.push_back(std::make_unique<program::RankRuntime>(runtime));
+    return std::make_unique<program::PlannedStep>(library_, choice, *runtimes_.back(), costs_, Tuning{},
+                                                  program::Note{});
+  }
+
   std::string least_of(const spec::Stage& stage, const MemoryPrediction& memory) {
     if (!spec_.memory_limit.empty()) return "choose a smaller --batch";
-    // A limit below what never changes would fail before anything is searched.
-    spec_.memory_limit = fmt::format("{}B", memory.states + memory.buffers + 1);
-    try {
-      const std::unique_ptr<program::PlannedStep> step = plan(stage);
-      const std::string total = human_bytes(static_cast<double>(step->total_bytes()));
-      spec_.memory_limit.clear();
-      return fmt::format("with --memory-limit {} it fits", total);
-    } catch (const Error& error) {
-      spec_.memory_limit.clear();
-      const std::string text = error.what();
-      const size_t begin = text.find("needs at least ");
-      if (begin == text.npos) return "states alone take more; share them with --set shard.zero=3 on more ranks";
-      const std::string least = text.substr(begin + 15, text.find(',', begin) - begin - 15);
-      const std::string with_less = fmt::format("the least is {}, with activations computed twice", least);
-      if (static_cast<double>(parse_bytes(least).value_or(INT64_MAX)) > memory_of_rank())
-        return with_less + "; share states with --set shard.zero=3 on more ranks, or choose a smaller --batch";
-      std::string limit = human_bytes(memory_of_rank());
-      std::erase(limit, ' ');
-      return fmt::format("{}: give --memory-limit {}", with_less, limit);
+    const auto bytes = static_cast<double>(least(stage));
+    std::string least = human_bytes(bytes);
+    if (bytes > memory_) {
+      if (static_cast<double>(memory.states) > memory_)
+        return "states alone take more; share them with --set shard.zero=3 on more ranks";
+      return fmt::format(
+          "the least is {}, with activations computed twice; share states with --set shard.zero=3 on more ranks, or "
+          "choose a smaller --batch",
+          least);
     }
+    std::string limit = human_bytes(memory_);
+    std::erase(limit, ' ');
+    return fmt::format("the least is {}, with activations computed twice: give --memory-limit {}", least, limit);
   }
 
   Library library_;  // with the place's device
@@ -131,6 +158,8 @@ class Planning {
   spec::RunSpec spec_;
   program::CostProfile costs_;
   Sources sources_;
+  double memory_ = 0;                                            // of a rank; 0: not known
+  bool least_possible_ = false;                                  // plans take as little memory as can be
   std::vector<std::unique_ptr<program::RankRuntime>> runtimes_;  // to which steps refer
 };
 
@@ -146,6 +175,31 @@ void throttle(Prediction& prediction, const machines::DeviceFile& device) {
 }
 
 }  // namespace
+
+double memory_of_rank(const Place& place, const Strategy& strategy) {
+  const auto on_host = static_cast<double>(std::min(strategy.ranks, strategy.ranks_per_host));
+  if (place.cluster != nullptr && place.cluster->device) return place.cluster->device->memory_bytes;
+  if (place.cluster != nullptr && place.cluster->host_memory_bytes > 0)
+    return place.cluster->host_memory_bytes / on_host;
+  return static_cast<double>(memory_limit_bytes()) / on_host;
+}
+
+ExchangeTimes exchange_at(const Place& place, const Strategy& strategy) {
+  if (place.cluster != nullptr) return exchange_on(*place.cluster, strategy);
+  const auto among = [&](int64_t ranks) {
+    return exchange_by({.count = static_cast<int>(ranks),
+                        .latency_seconds = kSharedLatencySeconds,
+                        .bytes_per_second = comm::ClusterCosts{}.shared_bytes_per_second},
+                       static_cast<int>(strategy.ranks));
+  };
+  ExchangeTimes exchange = among(strategy.data());
+  exchange.along = [tensor = among(strategy.tensor), pair = among(2)](std::string_view axis, std::string_view op,
+                                                                      int64_t bytes) {
+    if (axis == kTensorAxis) return tensor.of(op, bytes);
+    return op == kReceive ? 0.0 : pair.of(op, bytes);  // counted where it is sent
+  };
+  return exchange;
+}
 
 Strategy strategy_on(const spec::RunSpec& spec, const Place& place, std::optional<int64_t> ranks) {
   Strategy strategy = strategy_of(spec, 1, 1);
@@ -196,30 +250,34 @@ Prediction predict_on(const Library& library, const PlannedModel& model, const S
     };
     const int64_t first = at == 0 ? 0 : first_of(at), end = std::min(steps, first_of(at + 1));
     if (course && end <= first) continue;
-    const std::unique_ptr<program::PlannedStep> step = planning.plan(stages[at]);
-    const StepGraphs graphs = graphs_of(*step);
     StagePrediction stage{.first_step = first,
                           .steps = end - first,
                           .batch = stages[at].batch,
                           .accumulate = stages[at].accumulate,
-                          .image_height = stages[at].image_height,
-                          .time = predict_step(graphs, sources.nodes, sources.exchange)};
+                          .image_height = stages[at].image_height};
+    for (const int rank : planning.different_ranks()) {
+      const std::unique_ptr<program::PlannedStep> step = planning.plan(stages[at], rank);
+      const StepGraphs graphs = graphs_of(*step);
+      StepTime time = predict_step(graphs, sources.nodes, sources.exchange);
+      if (time.whole() > stage.time.whole()) stage.time = std::move(time);
+      const MemoryPrediction memory =
+          predict_memory(graphs, step->state_bytes(), step->gathered_bytes() + planning.loading_bytes());
+      planning.require_memory(memory, stages[at]);
+      if (memory.total() > prediction.memory.total()) prediction.memory = memory;
+    }
     if (sources.sample_seconds > 0)
       stage.loading_seconds = loading_seconds(
-          static_cast<double>(stage.samples()) / static_cast<double>(strategy.ranks) * sources.sample_seconds,
+          static_cast<double>(stage.samples()) / static_cast<double>(strategy.data()) * sources.sample_seconds,
           stage.time.whole(),
           {.cores = sources.cores,
            .threads = place.cluster != nullptr && place.cluster->device ? 0 : strategy.threads,
            .ranks = std::min(strategy.ranks, strategy.ranks_per_host)});
     prediction.stages.push_back(std::move(stage));
-    const MemoryPrediction memory = predict_memory(graphs, step->state_bytes(), 0);
-    planning.require_memory(memory, stages[at]);
-    if (memory.total() > prediction.memory.total()) prediction.memory = memory;
   }
   if (model.evaluated_samples > 0) {
-    const int64_t batch =
-        std::max<int64_t>(strategy.ranks, model.spec.evaluation.batch / strategy.ranks * strategy.ranks);
-    const std::unique_ptr<program::PlannedStep> forward = planning.plan({.batch = batch}, /*forward=*/true);
+    const int64_t rows = std::max<int64_t>(1, model.spec.evaluation.batch / strategy.ranks);
+    const int64_t batch = rows * strategy.ranks;
+    const std::unique_ptr<program::PlannedStep> forward = planning.plan_evaluation(rows);
     const double seconds = predict_step({.batch = &forward->compiled()}, sources.nodes, {}).whole();
     prediction.evaluation_seconds = interval_of(seconds * model.evaluated_samples / static_cast<double>(batch),
                                                 std::max(0.1, sources.nodes.common_spread));
@@ -230,6 +288,16 @@ Prediction predict_on(const Library& library, const PlannedModel& model, const S
     add_energy_and_cost(prediction, *place.cluster);
   }
   return prediction;
+}
+
+int64_t least_memory(const Library& library, const PlannedModel& model, const Strategy& strategy, const Place& place) {
+  Planning planning(library, model, strategy, place);
+  spec::RunSpec of_course = model.spec;
+  of_course.accumulate = strategy.accumulate;
+  of_course.batch = strategy.batch;
+  int64_t most = 0;
+  for (const spec::Stage& stage : spec::stages_of(of_course)) most = std::max(most, planning.least(stage));
+  return most;
 }
 
 }  // namespace weft::predict

@@ -26,6 +26,8 @@ struct PlannedModel {
   double sample_seconds = 0;  // of one core here, to make one; 0: not known
   std::string item = "samples";
   int64_t items_per_sample = 1;
+  /// Bytes that a rank's loaders take where so many ranks divide the batches; null: none worth counting.
+  std::function<int64_t(int64_t data_ranks)> loading_bytes = {};
 };
 
 /// Where.
@@ -38,8 +40,18 @@ struct Place {
 /// Ranks that the place has in all, and on each host: all of the cluster's devices, or as asked for.
 Strategy strategy_on(const spec::RunSpec& spec, const Place& place, std::optional<int64_t> ranks);
 
-/// Error(usage) where ranks cannot share the batch, where the place has fewer ranks, and where a rank has too little
-/// memory, with the least that would do.
+/// What a rank of the place has: of its device, or its part of the host's.
+double memory_of_rank(const Place& place, const Strategy& strategy);
+
+/// How its ranks exchange there.
+ExchangeTimes exchange_at(const Place& place, const Strategy& strategy);
+
+/// Of a pipeline the slowest rank's time and the fullest one's memory. Error(usage) where ranks cannot share the batch,
+/// where the place has fewer ranks, and where a rank has too little memory, with the least that would do.
 Prediction predict_on(const Library& library, const PlannedModel& model, const Strategy& strategy, const Place& place);
+
+/// The least memory of a rank that would do: of the fullest rank in the fullest stage, with as much computed twice, or
+/// in a file, as can be.
+int64_t least_memory(const Library& library, const PlannedModel& model, const Strategy& strategy, const Place& place);
 
 }  // namespace weft::predict

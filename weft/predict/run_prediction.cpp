@@ -88,7 +88,8 @@ Prediction predict_run(program::PreparedRun& run, const Sources& sources) {
                       .update = phase(program::Phase::update),
                       .averaging = phase(program::Phase::averaging),
                       .batches = stage.accumulate * step::shards_of_rank(run.spec, ranks),
-                      .averaging_period = run.spec.averaging.period};
+                      .averaging_period = run.spec.averaging.period,
+                      .pipeline = run.step.pipeline ? &*run.step.pipeline : nullptr};
   };
   const std::vector<spec::Stage> stages = spec::stages_of(run.spec);
   const int64_t steps = run.course.total_steps();
@@ -131,7 +132,8 @@ StepGraphs graphs_of(program::PlannedStep& step) {
           .update = step.compiled_update(),
           .averaging = step.compiled_averaging(),
           .batches = step.choice().batches,
-          .averaging_period = step.spec().averaging.period};
+          .averaging_period = step.spec().averaging.period,
+          .pipeline = step.pipeline()};
 }
 
 }  // namespace weft::predict

@@ -111,7 +111,8 @@ class Runs {
       return;
     }
     const int64_t bytes = bytes_of(graph_, node);
-    const double seconds = exchange_.ranks > 1 ? exchange_.of(ops.whole, bytes) : 0;
+    const std::string axis = is_message(node) ? kPipelineAxis : axis_of_exchange(node);
+    const double seconds = exchange_.seconds(axis, ops.whole, bytes);
     count(ops.whole, bytes, times, into);
     if (!is_collective_start(node) || !exchange_.hides) {
       add(Part::exchange, seconds, name, times, begin, into, timeline);
@@ -152,6 +153,18 @@ class Runs {
 
 }  // namespace
 
+namespace {
+
+/// What a rank of a pipeline waits for the others: as the forecast of its schedule has it, at the pace of these times.
+double idle_seconds(const StepGraphs& graphs, const StepTime& time) {
+  if (graphs.pipeline == nullptr) return 0;
+  const passes::PipelineForecast& forecast = graphs.pipeline->forecast;
+  const double idle = forecast.idle.at(static_cast<size_t>(graphs.pipeline->rank)), busy = forecast.seconds - idle;
+  return busy > 0 ? idle * (time.of(Part::forward) + time.of(Part::backward)) / busy : 0;
+}
+
+}  // namespace
+
 double StepTime::whole() const { return std::accumulate(seconds.begin(), seconds.end(), overhead_seconds); }
 
 StepTime predict_step(const StepGraphs& graphs, const NodeTimes& nodes, const ExchangeTimes& exchange) {
@@ -175,6 +188,7 @@ StepTime predict_step(const StepGraphs& graphs, const NodeTimes& nodes, const Ex
   add_graph(*graphs.batch, false, graphs.update != nullptr, graphs.batches, 1);
   if (graphs.update != nullptr) add_graph(*graphs.update, true, false, 1, 1);
   const double waited = time.of(Part::exchange);
+  time.seconds[static_cast<size_t>(Part::exchange)] += idle_seconds(graphs, time);
   time.hidden_seconds = exchange.hides ? std::max(0.0, link_seconds - waited) : 0;
   if (graphs.averaging != nullptr && graphs.averaging_period > 0)
     add_graph(*graphs.averaging, true, true, 1, 1 / static_cast<double>(graphs.averaging_period));

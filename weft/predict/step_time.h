@@ -11,6 +11,7 @@
 #include "weft/predict/interval.h"
 #include "weft/predict/node_times.h"
 #include "weft/predict/step_parts.h"
+#include "weft/step/pipeline_outlook.h"
 
 namespace weft::predict {
 
@@ -18,9 +19,10 @@ namespace weft::predict {
 struct StepGraphs {
   const CompiledStep* batch = nullptr;
   const CompiledStep* update = nullptr;
-  const CompiledStep* averaging = nullptr;  // of ranks that train apart
-  int64_t batches = 1;                      // per step
-  int64_t averaging_period = 0;             // steps from one mean to the next
+  const CompiledStep* averaging = nullptr;          // of ranks that train apart
+  int64_t batches = 1;                              // per step
+  int64_t averaging_period = 0;                     // steps from one mean to the next
+  const step::PipelineOutlook* pipeline = nullptr;  // of a rank that has some of the layers
 };
 
 /// Something on the timeline of a step, in its last batch.

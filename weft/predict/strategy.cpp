@@ -18,7 +18,12 @@ Strategy strategy_of(const spec::RunSpec& spec, int64_t ranks, int64_t ranks_per
           .compression = spec.compression.method,
           .averaging_period = spec.averaging.period,
           .memory_limit = spec.memory_limit,
-          .offload = spec.offload};
+          .offload = spec.offload,
+          .tensor = spec.mesh.tensor,
+          .pipeline = spec.mesh.pipeline,
+          .schedule = spec.pipeline.schedule,
+          .micro_batches = spec.pipeline.micro_batches,
+          .chunks = spec.pipeline.chunks};
 }
 
 void apply(const Strategy& strategy, spec::RunSpec& spec) {
@@ -32,6 +37,8 @@ void apply(const Strategy& strategy, spec::RunSpec& spec) {
   spec.averaging.period = strategy.averaging_period;
   spec.memory_limit = strategy.memory_limit;
   spec.offload = strategy.offload;
+  spec.mesh = {.data = 0, .tensor = strategy.tensor, .pipeline = strategy.pipeline};
+  spec.pipeline = {strategy.schedule, strategy.micro_batches, strategy.chunks};
 }
 
 std::string describe(const Strategy& strategy) {
@@ -42,6 +49,10 @@ std::string describe(const Strategy& strategy) {
   if (strategy.accumulate > 1) text += fmt::format(" x {} accumulated", strategy.accumulate);
   text += ", " + strategy.precision;
   if (strategy.ranks > 1) {
+    if (strategy.tensor > 1) text += fmt::format(", layers shared by {}", strategy.tensor);
+    if (strategy.pipeline > 1)
+      text += fmt::format(", {} stages, {} micro-batches, {}", strategy.pipeline, strategy.micro_batches,
+                          strategy.schedule);
     if (strategy.zero > 0) text += fmt::format(", zero {}", strategy.zero);
     if (strategy.compression != "none") text += fmt::format(", gradients {}", strategy.compression);
     if (strategy.averaging_period > 0) text += fmt::format(", mean of {} steps", strategy.averaging_period);
@@ -64,7 +75,12 @@ nlohmann::ordered_json to_json(const Strategy& strategy) {
           {"compression", strategy.compression},
           {"averaging_period", strategy.averaging_period},
           {"memory_limit", strategy.memory_limit},
-          {"offload", strategy.offload}};
+          {"offload", strategy.offload},
+          {"tensor", strategy.tensor},
+          {"pipeline", strategy.pipeline},
+          {"schedule", strategy.schedule},
+          {"micro_batches", strategy.micro_batches},
+          {"chunks", strategy.chunks}};
 }
 
 Strategy strategy_from(const nlohmann::json& root) {
@@ -80,7 +96,12 @@ Strategy strategy_from(const nlohmann::json& root) {
           .compression = root.value("compression", usual.compression),
           .averaging_period = root.value("averaging_period", usual.averaging_period),
           .memory_limit = root.value("memory_limit", usual.memory_limit),
-          .offload = root.value("offload", usual.offload)};
+          .offload = root.value("offload", usual.offload),
+          .tensor = root.value("tensor", usual.tensor),
+          .pipeline = root.value("pipeline", usual.pipeline),
+          .schedule = root.value("schedule", usual.schedule),
+          .micro_batches = root.value("micro_batches", usual.micro_batches),
+          .chunks = root.value("chunks", usual.chunks)};
 }
 
 }  // namespace weft::predict

@@ -2,6 +2,7 @@
 // data; all of it but the ranks are keys of a recipe, by which spec.toml keeps it for --resume.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -11,7 +12,7 @@
 namespace weft::predict {
 
 struct Strategy {
-  int64_t ranks = 1;           // along the axis data, as yet the only one
+  int64_t ranks = 1;           // in all
   int64_t ranks_per_host = 1;  // the last host may have fewer
   int64_t threads = 1;         // of each
   int64_t batch = 1;           // samples of all ranks together that are computed at a time
@@ -23,9 +24,17 @@ struct Strategy {
   int64_t averaging_period = 0;      // steps from one mean of the states to the next; 0: gradients are averaged
   std::string memory_limit = {};     // what activations are computed again for; empty: the machine's memory
   std::string offload = {};          // where those lie that it leaves no place for
+  int64_t tensor = 1;                // mesh.tensor: ranks that share the layers
+  int64_t pipeline = 1;              // mesh.pipeline: ranks that divide the layers; the others divide each batch
+  std::string schedule = "1f1b";     // pipeline.*, which mean something with several ranks along the pipeline alone
+  int64_t micro_batches = 4, chunks = 2;
   friend bool operator==(const Strategy&, const Strategy&) = default;
 
   int64_t hosts() const { return (ranks + ranks_per_host - 1) / ranks_per_host; }
+  /// Ranks that divide each batch.
+  int64_t data() const { return std::max<int64_t>(1, ranks / (tensor * pipeline)); }
+  /// Samples that a rank computes at a time.
+  int64_t rows() const { return batch / data() / (pipeline > 1 ? micro_batches : 1); }
 };
 
 /// Of a resolved recipe on so many ranks.

@@ -61,7 +61,9 @@ PlannedStep::PlannedStep(const Library& library, const StepChoice& choice, const
   compiled_update();
   compiled_averaging();
   const Plan& unlimited = compiled().plan;
-  if (choice_.limit) choice_.limit(program_.steps(), unlimited.total_bytes() - unlimited.arena_bytes);
+  if (choice_.limit)
+    choice_.limit(program_.steps(),
+                  unlimited.total_bytes() - unlimited.arena_bytes + (choice_.evaluates ? gathered_bytes() : 0));
   compiled();
   keep_measured(library.device, *device_, note);
 }

@@ -17,16 +17,18 @@
 #include "weft/program/rank_runtime.h"
 #include "weft/program/synthetic.h"
 #include "weft/step/data_parallel.h"
+#include "weft/step/sharded_states.h"
 #include "weft/step/step.h"
 
 namespace weft::program {
 
 /// What is to be measured.
 struct StepChoice {
-  spec::RunSpec spec;                                  // resolved; `batch` is what this rank computes at a time
-  models::ModelInput input;                            // of this rank
-  int64_t batches = 1;                                 // per step: accumulated, or of shards
-  bool forward = false;                                // inference
+  spec::RunSpec spec;        // resolved; `batch` is what this rank computes at a time
+  models::ModelInput input;  // of this rank
+  int64_t batches = 1;       // per step: accumulated, or of shards
+  bool forward = false;      // inference
+  bool evaluates = false;    // as a run does: whole weights find place beside the arena (step::gathered_bytes)
   std::vector<std::string> without = {};               // passes
   int64_t bucket_bytes = 0;                            // see passes::Ranks
   std::function<Tuning(int64_t threads)> tuning = {};  // asked for on the first rank alone
@@ -70,6 +72,8 @@ class PlannedStep {
   int64_t total_bytes();
   /// Of the states that a rank keeps: weights, statistics, those of the optimiser.
   int64_t state_bytes() const { return step::state_bytes(training_); }
+  /// Of whole weights that a rank has parts of, which evaluations put together; 0 where it has all.
+  int64_t gathered_bytes() const { return step::gathered_bytes(training_); }
 
   /// Checks before any memory is taken. Error(usage) where the machine has too little memory, Error(io) where its disk
   /// has too little space.

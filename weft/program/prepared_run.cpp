@@ -211,9 +211,7 @@ int64_t PreparedRun::bytes_to_come() const {
 
 int64_t PreparedRun::bytes_beside_arena() const {
   int64_t bytes = step::state_bytes(step);
-  if (step::shares_weights(step))  // evaluations put them together
-    for (const models::ParameterSpec& parameter : step.parameters)
-      bytes += align_up(byte_size(DType::f32, parameter.shape.elements()));
+  bytes += step::gathered_bytes(step);
   bytes +=
       loader_bytes(training_loader_options(spec, run_data.description, training_share, library), run_data.description);
   bytes += run_data.training->cache_bytes_to_come();

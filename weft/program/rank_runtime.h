@@ -13,6 +13,7 @@
 #include "weft/comm/on_all_ranks.h"
 #include "weft/device/arena.h"
 #include "weft/device/device.h"
+#include "weft/graph/collective.h"
 #include "weft/graph/sharding.h"
 #include "weft/passes/pipeline.h"
 #include "weft/runtime/collective_kernels.h"
@@ -34,8 +35,10 @@ class RankRuntime {
   RankRuntime(comm::Communicator* ranks, int threads, const comm::ClusterCosts& costs = {}, bool in_tree_order = false,
               const Mesh& mesh = Mesh({}));
 
-  /// Of ranks that are not here, to plan their steps: nothing can be exchanged.
-  explicit RankRuntime(const passes::Ranks& described) : described_(described) {}
+  /// Of a rank of those that are not here, to plan its step: nothing can be exchanged. `described`: of those that
+  /// divide the batch; `mesh`: how all of them stand; `rank`: which of all it is.
+  explicit RankRuntime(const passes::Ranks& described, const Mesh& mesh = Mesh({}), int rank = 0)
+      : tensor_ranks_(static_cast<int>(mesh.size_of(kTensorAxis))), described_(described), described_rank_(rank) {}
 
   /// The table with kernels for the collectives.
   KernelTable kernels(KernelTable table) const;
@@ -63,7 +66,7 @@ class RankRuntime {
   /// Ranks whose steps exchange in shared memory: their arenas have one size. Null where this one has no such others.
   comm::Communicator* alike_ranks() const { return alike_ranks_; }
   /// Of all ranks.
-  int rank() const { return comm::rank_of(ranks_); }
+  int rank() const { return described_ ? described_rank_ : comm::rank_of(ranks_); }
 
  private:
   comm::Communicator* ranks_ = nullptr;
@@ -74,6 +77,7 @@ class RankRuntime {
   int tensor_ranks_ = 1;
   std::string cluster_;
   std::optional<passes::Ranks> described_ = {};
+  int described_rank_ = 0;
 };
 
 }  // namespace weft::program

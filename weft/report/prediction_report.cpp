@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -12,7 +13,9 @@
 #include "weft/base/files.h"
 #include "weft/base/format.h"
 #include "weft/base/table.h"
+#include "weft/predict/curves.h"
 #include "weft/predict/noise_scale.h"
+#include "weft/run/earlier_runs.h"
 #include "weft/run/metrics_history.h"
 #include "weft/run/prediction_file.h"
 #include "weft/run/summary.h"
@@ -120,6 +123,28 @@ nlohmann::ordered_json prediction_json(const run::RunDirectory& run, const Expla
     if (row.has_range) rows.back().update({{"low", row.predicted.low}, {"high", row.predicted.high}});
   }
   return rows;
+}
+
+std::string target_text(const run::RunDirectory& run, const spec::RunSpec& spec, const Entries& entries) {
+  const std::optional<predict::Target> target = run::target_of(spec, entries);
+  const std::optional<predict::Prediction> prediction = run::read_prediction(run, {});
+  if (!target || !prediction || prediction->stages.empty()) return "";
+  const std::optional<run::Summary> summary = summary_of(run);
+  if (summary && summary->time_to_target) return "";
+  const std::vector<std::pair<int64_t, double>> points =
+      run::points_of(run::read_metrics(run.metrics()), target->metric);
+  const std::optional<predict::Interval> steps = predict::steps_by_own_curve(points, *target, prediction->steps());
+  if (!steps)
+    return fmt::format("\n{} {} by this run's own curve: {} evaluations are too few to say when\n", target->metric,
+                       target->value, points.size());
+  const double step = summary && summary->steps > 0 ? summary->step_seconds / static_cast<double>(summary->steps)
+                                                    : prediction->step().expected;
+  const auto when = [&](double count) {
+    return std::isfinite(count) ? fmt::format("step {:.0f}, {}", count, human_duration(count * step))
+                                : fmt::format("not within its {} steps", prediction->steps());
+  };
+  return fmt::format("\n{} {} by this run's own curve of {} evaluations: {} (80 %: {} to {})\n", target->metric,
+                     target->value, points.size(), when(steps->expected), when(steps->low), when(steps->high));
 }
 
 std::string noise_text(const run::RunDirectory& run, int64_t batch) {

@@ -15,6 +15,9 @@ std::string prediction_text(const run::RunDirectory& run, const Explained& expla
 /// The same as data; null where nothing was predicted.
 nlohmann::ordered_json prediction_json(const run::RunDirectory& run, const Explained& explained);
 
+/// When the run reaches stop.target by where its own evaluations lead. Empty where it wants nothing, or has reached it.
+std::string target_text(const run::RunDirectory& run, const spec::RunSpec& spec, const Entries& entries);
+
 /// What metrics.noise_every has measured: how far the batch can grow. Empty where nothing was.
 std::string noise_text(const run::RunDirectory& run, int64_t batch);
 

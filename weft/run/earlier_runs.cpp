@@ -28,6 +28,8 @@ std::string recipe_of(spec::RunSpec spec, const Entries& entries) {
   spec.precision_of = spec.memory_limit = "";
   spec.shard = {};
   spec.mesh = {};
+  spec.pipeline = {};
+  spec.strategy = "manual";
   spec.late_multiply = true;
   return spec::spec_hash(spec, entries);
 }
@@ -42,13 +44,8 @@ double likeness_of(const spec::RunSpec& earlier, const spec::RunSpec& spec, cons
 }
 
 predict::Curve curve_of(const MetricsHistory& history, const std::string& metric, int64_t steps) {
-  std::map<int64_t, double> values;
-  for (const auto* records : {&history.by_validation, &history.by_epoch})
-    if (const auto found = records->find(metric); found != records->end())
-      for (size_t at = 0; at < found->second.values.size(); ++at)
-        if (std::isfinite(found->second.values[at])) values[found->second.steps[at]] = found->second.values[at];
   predict::Curve curve;
-  for (const auto& [step, value] : values) {
+  for (const auto& [step, value] : points_of(history, metric)) {
     curve.shares.push_back(static_cast<double>(step) / static_cast<double>(steps));
     curve.values.push_back(value);
   }
@@ -69,6 +66,15 @@ std::vector<fs::path> newest_runs(const fs::path& folder, const fs::path& own) {
 }
 
 }  // namespace
+
+std::vector<std::pair<int64_t, double>> points_of(const MetricsHistory& history, const std::string& metric) {
+  std::map<int64_t, double> values;
+  for (const auto* records : {&history.by_validation, &history.by_epoch})
+    if (const auto found = records->find(metric); found != records->end())
+      for (size_t at = 0; at < found->second.values.size(); ++at)
+        if (std::isfinite(found->second.values[at])) values[found->second.steps[at]] = found->second.values[at];
+  return {values.begin(), values.end()};
+}
 
 std::optional<predict::Target> target_of(const spec::RunSpec& spec, const Entries& entries) {
   const std::optional<double> value = parse_number<double>(spec.stop.target);

@@ -4,13 +4,18 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "weft/library/library.h"
 #include "weft/predict/curves.h"
+#include "weft/run/metrics_history.h"
 #include "weft/spec/run_spec.h"
 
 namespace weft::run {
+
+/// What evaluations have measured of a metric, by steps done.
+std::vector<std::pair<int64_t, double>> points_of(const MetricsHistory& history, const std::string& metric);
 
 /// What the recipe wants to reach (stop.target); nullopt where it names nothing.
 std::optional<predict::Target> target_of(const spec::RunSpec& spec, const Entries& entries);

@@ -23,6 +23,7 @@
 #include "weft/program/prepared_run.h"
 #include "weft/run/beginning_notes.h"
 #include "weft/run/checkpoint/store.h"
+#include "weft/run/chosen_strategy.h"
 #include "weft/run/copies.h"
 #include "weft/run/policies/choose_policies.h"
 #include "weft/run/prediction_file.h"
@@ -183,6 +184,7 @@ RunOutcome start_run(const Library& library, const spec::RunSpec& spec, const fs
     require_one_directory(resolved, options);
   });
   take_over_weights(library, resolved, options);
+  choose_strategy(library, resolved, ranks, options.note);
   comm::on_all_ranks(ranks, "tuning", [&] {
     if (comm::is_first(ranks))
       tuning = program::tuning_of(library.device, options.autotune, resolved.threads, options.note);

@@ -288,6 +288,7 @@ struct RunSpec {
   std::string offload_rate = "1GB";     // of that file per second and direction, assumed in predictions
   std::string cluster;  // file of `weft cluster probe`, for plans of several ranks; empty: defaults, or measured
   std::string cost_profile = "default";  // rates for plans: default | measured | a file
+  std::string strategy = "manual";       // manual | auto: weft chooses how ranks divide the work, and what each keeps
   bool late_multiply = true;             // several ranks may gather layer rows instead of reducing gradients
   int64_t seed = 1;
   int64_t threads = 0;  // 0: all cores this process may use

@@ -7,21 +7,12 @@
 #include <utility>
 #include <vector>
 
-#include "weft/graph/gradient_origins.h"
 #include "weft/graph/graph.h"
 #include "weft/passes/ranks/pipeline_schedule.h"
 #include "weft/passes/ranks/pipeline_stages.h"
-#include "weft/step/optimizers/optimizer.h"
+#include "weft/step/micro_batch.h"
 
 namespace weft::step {
-
-/// The step of one micro-batch, all stages together.
-struct MicroBatch {
-  Graph graph;  // forward and backward; its outputs are summed over the micro-batches, or averaged
-  std::vector<TrainedParameter> trained;
-  GradientOrigins origins;
-  std::vector<std::string> statistics;  // that have an average where the spec asks for one (ema)
-};
 
 /// A value of one micro-batch that another rank reads.
 struct PipelineMessage {

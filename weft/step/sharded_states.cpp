@@ -104,6 +104,14 @@ bool shares_weights(const TrainingStep& step) {
                      [&](const models::ParameterSpec& parameter) { return is_shared(step.shardings, parameter.name); });
 }
 
+int64_t gathered_bytes(const TrainingStep& step) {
+  if (!shares_weights(step)) return 0;
+  int64_t bytes = 0;
+  for (const models::ParameterSpec& parameter : step.parameters)
+    bytes += align_up(byte_size(DType::f32, parameter.shape.elements()));
+  return bytes;
+}
+
 void require_sharers(const spec::RunSpec& spec, int ranks) {
   require_mesh(spec, ranks);
   if (spec.shard.zero == 0 || data_ranks(spec, ranks) > 1) return;

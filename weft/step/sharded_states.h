@@ -30,6 +30,9 @@ void require_sharers(const spec::RunSpec& spec, int ranks);
 /// Whether there are weights of which a rank keeps a part, or nothing.
 bool shares_weights(const TrainingStep& step);
 
+/// Bytes of all whole weights, which evaluations put together where there are such; 0 where there are none.
+int64_t gathered_bytes(const TrainingStep& step);
+
 /// Whether the ranks share the state.
 inline bool is_shared(const Shardings& shardings, const std::string& state) { return shardings.contains(state); }
 

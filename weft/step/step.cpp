@@ -303,7 +303,7 @@ Graph averaging_graph_for(const TrainingStep& step, const Graph& compiled, const
   return update != nullptr ? with_layouts_of(*update, std::move(graph)) : graph;
 }
 
-Graph build_gradient_probe(const Library& library, const spec::RunSpec& spec, const models::ModelInput& input) {
+MicroBatch build_micro_batch(const Library& library, const spec::RunSpec& spec, const models::ModelInput& input) {
   const bool mixed = spec::mixes(spec.augment) && input.target == DType::i32;
   models::ModelInput batch = input;
   if (mixed) batch.target = DType::f32;
@@ -311,11 +311,21 @@ Graph build_gradient_probe(const Library& library, const spec::RunSpec& spec, co
     batch.is_frozen = [&](const std::string& name) { return is_frozen(spec.optimizer, name); };
   models::Model model = build_model(library, spec.model.name, batch, spec.model.options, models::Mode::training);
   Graph& graph = model.graph;
-  graph.set_name(spec.model.name + " gradient probe");
+  graph.set_name(spec.model.name + " micro-batch");
   const ValueId losses = row_losses(model, spec.loss, library, batch, mixed, /*training=*/true);
   const ShardResults shard = add_results(model, input, losses, mixed, Piece::all, /*ranks=*/1);
+  GradientOrigins origins;
+  std::vector<TrainedParameter> trained = add_parameter_gradients(model, spec, shard.loss, &origins);
+  const std::vector<std::string> statistics = statistics_of(graph, model.parameters);
+  return {std::move(graph), std::move(trained), std::move(origins), statistics};
+}
+
+Graph build_gradient_probe(const Library& library, const spec::RunSpec& spec, const models::ModelInput& input) {
+  MicroBatch batch = build_micro_batch(library, spec, input);
+  Graph& graph = batch.graph;
+  graph.set_name(spec.model.name + " gradient probe");
   ValueId sum;
-  for (const TrainedParameter& parameter : add_parameter_gradients(model, spec, shard.loss)) {
+  for (const TrainedParameter& parameter : batch.trained) {
     const ValueId square = ops::squared_norm(graph, parameter.gradient);
     sum = sum.valid() ? ops::add(graph, sum, square) : square;
   }

@@ -16,6 +16,7 @@
 #include "weft/passes/pipeline.h"
 #include "weft/runtime/executor.h"
 #include "weft/spec/run_spec.h"
+#include "weft/step/micro_batch.h"
 #include "weft/step/optimizers/optimizer.h"
 #include "weft/step/pipeline_outlook.h"
 #include "weft/step/states/state_sharding.h"
@@ -64,8 +65,10 @@ struct TrainingStepOptions {
 TrainingStep build_training_step(const Library& library, const spec::RunSpec& spec, const models::ModelInput& input,
                                  const TrainingStepOptions& options = {});
 
-/// The forward and the backward part of one rank's batch, without any update: output "gradient_square", the square of
-/// the norm of all gradients together. For the gradient noise.
+/// The forward and the backward part of one rank's batch, without any update, and where its nodes come from.
+MicroBatch build_micro_batch(const Library& library, const spec::RunSpec& spec, const models::ModelInput& input);
+/// The same with the output "gradient_square" alone, the square of the norm of all gradients together. For the gradient
+/// noise.
 Graph build_gradient_probe(const Library& library, const spec::RunSpec& spec, const models::ModelInput& input);
 /// The same with the layouts that parameters have in the compiled graph of a batch.
 Graph gradient_probe_for(const Graph& probe, const Graph& compiled);

@@ -9,7 +9,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/names.h"
-#include "weft/tune/learning_curve.h"
+#include "weft/predict/learning_curve.h"
 #include "weft/tune/population.h"
 
 namespace weft::tune {
@@ -230,7 +230,7 @@ bool leads_nowhere(const SchedulerOptions& options, const std::vector<TrialProgr
   for (size_t other = 0; other < trials.size(); ++other)
     if (other != trial && !trials[other].curve.empty() && trials[other].curve.back().first >= options.most)
       best = std::min(best, trials[other].loss_at(options.most));
-  const auto reached = extrapolate(trials[trial].curve, options.most);
+  const auto reached = predict::extrapolate(trials[trial].curve, options.most);
   return reached && std::isfinite(best) && reached->low > best;
 }
 

@@ -15,6 +15,7 @@
 #include "weft/cli/planned_model.h"
 #include "weft/run/earlier_runs.h"
 #include "weft/run/prediction_file.h"
+#include "weft/search/auto_strategy.h"
 
 namespace weft::cli {
 
@@ -40,11 +41,41 @@ predict::Prediction predict_as_training(const Library& library, const spec::RunS
   return run::predict_here(run, sources, options.runs, "");
 }
 
+std::optional<int64_t> ranks_of(const PlanOptions& options) {
+  return options.ranks > 0 ? std::optional<int64_t>(options.ranks) : std::nullopt;
+}
+
+/// Says what was chosen, and then what a run by it takes, where its plan is not too large to be made.
+int choose_strategy(const Library& library, const PlanOptions& options, const spec::RunSpec& spec,
+                    const machines::ClusterFile* cluster) {
+  predict::PlannedModel model = planned_model(library, options, spec, /*elsewhere=*/cluster != nullptr);
+  predict::Place place = place_of(library, options, cluster);
+  // Rates that are measured now would give another answer each time.
+  if (options.op_times.empty())
+    place.times_here = [&](int64_t threads) {
+      return predict::times_here(predict::known_times(library.device, threads, say), rated_costs(),
+                                 static_cast<int>(threads), !options.interpolate);
+    };
+  const search::Choice choice =
+      search::choose_strategy(library, model, place, predict::strategy_on(model.spec, place, ranks_of(options)));
+  if (options.json) {
+    fmt::print("{}\n", search::to_json(choice).dump(2));
+    return 0;
+  }
+  fmt::print("{}", search::describe(choice));
+  if (!choice.found.ranked[*choice.found.chosen].planned) return 0;
+  fmt::print("\n{}", predict::describe(predict::predict_on(library, model, choice.strategy(), place)));
+  return 0;
+}
+
 int plan_command(const Library& library, const PlanOptions& options) {
   if (options.searches()) return search_plans(library, options);
-  spec::RunSpec spec = spec_of_plan(library, options.choice);
+  ModelChoice of_strategy = options.choice;
+  if (!options.strategy.empty()) of_strategy.set.push_back("strategy=" + options.strategy);
+  spec::RunSpec spec = spec_of_plan(library, of_strategy);
   std::optional<machines::ClusterFile> cluster;
   if (!options.cluster.empty()) cluster = machines::read_cluster(options.cluster);
+  if (spec.strategy == "auto") return choose_strategy(library, options, spec, cluster ? &*cluster : nullptr);
   const bool is_recipe = names_recipe(library, options.choice.model);
   const bool is_here = !cluster && options.ranks <= 1 && options.choice.input.empty() && options.choice.classes == 0;
   if (is_recipe && is_here && can_open_data(library, spec)) {
@@ -53,8 +84,7 @@ int plan_command(const Library& library, const PlanOptions& options) {
   }
   const predict::PlannedModel model = planned_model(library, options, spec, cluster.has_value());
   const predict::Place place = place_of(library, options, cluster ? &*cluster : nullptr);
-  const predict::Strategy strategy =
-      predict::strategy_on(model.spec, place, options.ranks > 0 ? std::optional<int64_t>(options.ranks) : std::nullopt);
+  const predict::Strategy strategy = predict::strategy_on(model.spec, place, ranks_of(options));
   predict::Prediction prediction = predict::predict_on(library, model, strategy, place);
   if (const std::optional<predict::Target> target = run::target_of(model.spec, library))
     prediction.to_target = predict::estimate_time(
@@ -89,7 +119,12 @@ void add_plan(CLI::App& app, Action& action, const Library& library) {
   command->add_option("--batch", options->choice.batch, "Samples per step of all ranks; default 16, or the recipe's")
       ->check(CLI::Range(1, 1 << 24));
   command->add_option("--precision", options->choice.precision, "f32 (default), bf16, f16, or auto");
-  command->add_option("--memory-limit", options->choice.memory_limit,
+  command
+      ->add_option("--strategy", options->strategy,
+                   "auto: choose how the ranks divide the work and what each of them keeps, for the least time under "
+                   "--memory-limit; default: as the recipe says")
+      ->check(CLI::IsMember({"manual", "auto"}));
+  command->add_option("--memory-limit,--memory", options->choice.memory_limit,
                       "Such as 1.5GB of each rank: activations are computed twice to keep to it; default: none");
   command->add_option("--threads", options->choice.threads, "Of a rank here; default: all cores");
   command->add_option("--set", options->choice.set, "Any key of a recipe; repeatable")

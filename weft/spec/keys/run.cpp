@@ -62,6 +62,11 @@ std::vector<RecipeKey> run_keys() {
            {.help = "what `weft cluster probe` wrote; empty: measured where there are several hosts"})
       .add("cost_profile", &RunSpec::cost_profile,
            {.help = "rates by which plans weigh nodes: default, measured here, or a file of `weft rates`"})
+      .add("strategy", &RunSpec::strategy,
+           {.choices = {"manual", "auto"},
+            .help = "manual: as the keys say; auto: weft chooses mesh, shard.zero, pipeline, batches that are "
+                    "accumulated and what is computed twice, for the least time under memory_limit"})
+      .quiet()
       .add("late_multiply", &RunSpec::late_multiply,
            {.help = "several ranks gather rows of large layers where reducing their gradients costs more"})
       .add("seed", &RunSpec::seed, {.low = 0, .high = 9e15, .help = "of weights, order and augmentation"})

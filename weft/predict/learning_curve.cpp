@@ -1,11 +1,11 @@
-#include "weft/tune/learning_curve.h"
+#include "weft/predict/learning_curve.h"
 
 #include <algorithm>
 #include <cmath>
 #include <functional>
 #include <numbers>
 
-namespace weft::tune {
+namespace weft::predict {
 
 namespace {
 
@@ -119,4 +119,4 @@ std::optional<LossInterval> extrapolate(const std::vector<std::pair<int64_t, dou
                       quantile(beliefs, (1 + kInsideShare) / 2)};
 }
 
-}  // namespace weft::tune
+}  // namespace weft::predict

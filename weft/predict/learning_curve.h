@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace weft::tune {
+namespace weft::predict {
 
 /// Of a loss: with a probability of 80 % it lies between low and high.
 struct LossInterval {
@@ -23,4 +23,4 @@ inline constexpr size_t kFewestCurvePoints = 4;
 /// kFewestCurvePoints, where a loss is not finite, and where `at` is not behind the last point.
 std::optional<LossInterval> extrapolate(const std::vector<std::pair<int64_t, double>>& curve, int64_t at);
 
-}  // namespace weft::tune
+}  // namespace weft::predict

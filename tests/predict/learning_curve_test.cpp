@@ -1,13 +1,13 @@
-#include "weft/tune/learning_curve.h"
+#include "weft/predict/learning_curve.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 
-#include "weft/tune/space/random.h"
+#include "weft/base/rng.h"
 
-namespace weft::tune {
+namespace weft::predict {
 namespace {
 
 using Curve = std::vector<std::pair<int64_t, double>>;
@@ -35,7 +35,7 @@ TEST(LearningCurve, HoldsWhatComesInEightOfTenCases) {
   double width = 0;
   constexpr int kCurves = 200;
   for (int64_t number = 0; number < kCurves; ++number) {
-    Random random(3, number);
+    RandomStream random(3, static_cast<uint64_t>(number));
     const double level = 0.2 + random.uniform(), height = 0.5 + random.uniform(), rate = 0.4 + random.uniform();
     const auto loss = [&](double epoch) { return level + height * std::pow(epoch, -rate) + 0.01 * random.normal(); };
     Curve curve;
@@ -60,4 +60,4 @@ TEST(LearningCurve, OfFewPointsOrOfNoNumbersSaysNothing) {
 }
 
 }  // namespace
-}  // namespace weft::tune
+}  // namespace weft::predict

@@ -1,0 +1,44 @@
+#include "weft/predict/planned_model.h"
+
+#include <algorithm>
+
+#include "weft/step/monitor.h"
+
+namespace weft::predict {
+
+namespace {
+
+/// Of a part, in all evaluations of a run.
+double evaluated_samples(const spec::RunSpec& spec, const program::RunData& data) {
+  const double evaluations = spec.evaluation.every_epochs > 0
+                                 ? std::max(1.0, spec.epochs / static_cast<double>(spec.evaluation.every_epochs))
+                                 : 1;
+  double samples = 0;
+  if (data.validation) samples += evaluations * static_cast<double>(data.validation->size());
+  if (data.test)
+    samples += (step::measures_test_data_each_time(spec) ? evaluations : 1) * static_cast<double>(data.test->size());
+  return samples;
+}
+
+}  // namespace
+
+PlannedModel planned_model(const Library& library, const spec::RunSpec& spec, const program::RunData& data) {
+  const bool validates = data.validation != nullptr, tests = data.test != nullptr;
+  return {.spec = spec,
+          .input = [description = data.description](
+                       const spec::StepShape& shape) { return program::model_input(description, shape); },
+          .samples = data.training->size(),
+          .evaluated_samples = evaluated_samples(spec, data),
+          .item = std::string(data.description.info.item()),
+          .items_per_sample = data.description.info.items_per_sample(),
+          .loading_bytes =
+              [&library, spec, description = data.description, sets = int{validates} + int{tests}](int64_t ranks) {
+                const program::BatchShare share{0, static_cast<int>(ranks)};
+                return program::loader_bytes(program::training_loader_options(spec, description, share, library),
+                                             description) +
+                       sets * program::loader_bytes(program::evaluation_loader_options(spec, description, share),
+                                                    description);
+              }};
+}
+
+}  // namespace weft::predict

@@ -1,0 +1,54 @@
+#include "weft/run/chosen_strategy.h"
+
+#include <optional>
+
+#include "weft/comm/measure.h"
+#include "weft/comm/on_all_ranks.h"
+#include "weft/machines/cluster_file.h"
+#include "weft/predict/planned_model.h"
+#include "weft/predict/run_prediction.h"
+#include "weft/program/rank_runtime.h"
+#include "weft/search/auto_strategy.h"
+#include "weft/spec/recipe.h"
+
+namespace weft::run {
+
+namespace {
+
+/// The links between these hosts; nothing on one host, whose ranks share memory.
+std::optional<machines::ClusterFile> cluster_of(comm::Communicator* ranks, const std::string& file) {
+  if (ranks == nullptr || ranks->members().back().host_index == 0) return std::nullopt;
+  const comm::ClusterCosts costs = program::agreed_costs(ranks, file);
+  return machines::parse_cluster(comm::cluster_text(*ranks, costs), "cluster.toml");
+}
+
+}  // namespace
+
+void choose_strategy(const Library& library, spec::RunSpec& spec, comm::Communicator* ranks,
+                     const std::function<void(const std::string&)>& note) {
+  if (spec.strategy != "auto") return;
+  const std::optional<machines::ClusterFile> cluster = cluster_of(ranks, spec.cluster);
+  const std::string text = comm::decided_by_first(ranks, "strategy", [&] {
+    const program::RunData data = program::open_run_data(library, spec);
+    const predict::PlannedModel model = predict::planned_model(library, spec, data);
+    const auto say = [&](const std::string& line) {
+      if (note) note(line);
+    };
+    const predict::Place place{.cluster = cluster ? &*cluster : nullptr, .times_here = [&](int64_t threads) {
+                                 return predict::times_here(predict::known_times(library.device, threads, say),
+                                                            rated_costs(), static_cast<int>(threads));
+                               }};
+    const search::Choice choice = search::choose_strategy(
+        library, model, place, predict::strategy_of(spec, comm::number_of(ranks), comm::ranks_of_host(ranks)));
+    say(search::describe(choice));
+    spec::RunSpec chosen = spec;
+    search::apply_choice(choice.strategy(), chosen);
+    return spec::print_recipe(chosen, library);
+  });
+  spec::RunSpec chosen;
+  spec::apply_recipe(chosen, text, "spec.toml", library);
+  spec::resolve(chosen, library);
+  spec = std::move(chosen);
+}
+
+}  // namespace weft::run

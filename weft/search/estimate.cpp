@@ -1,0 +1,220 @@
+#include "weft/search/estimate.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "weft/graph/collective.h"
+
+namespace weft::search {
+
+using predict::Strategy;
+
+struct Estimator::Question {
+  const Strategy& strategy;
+  const StagedCosts& costs;
+  const predict::ExchangeTimes& exchange;
+  const passes::PipelineSchedule* schedule = nullptr;  // null: no pipeline
+  size_t ranks = 1;                                    // of the pipeline
+  passes::PipelineTimes times = {};                    // of the stages, with what is computed twice
+  std::vector<double> lost = {}, least_lost = {};      // per stage: seconds of the latter, and at least
+  std::vector<int> in_flight = {};                     // per rank: micro-batches of a chunk, over all its chunks
+
+  int chunks() const { return static_cast<int>(costs.stages.size() / ranks); }
+  double batches() const { return static_cast<double>(strategy.accumulate); }
+  double data() const { return static_cast<double>(strategy.data()); }
+};
+
+namespace {
+
+int stages_of(const Strategy& strategy) {
+  return static_cast<int>(strategy.pipeline * (strategy.schedule == "interleaved" ? strategy.chunks : 1));
+}
+
+double part(double whole, int64_t zero, int64_t from_level, double ranks) {
+  return zero >= from_level ? whole / ranks : whole;
+}
+
+}  // namespace
+
+const predict::ExchangeTimes& Estimator::exchange_of(const Strategy& strategy) {
+  const std::pair mesh(strategy.tensor, strategy.pipeline);
+  auto known = exchanges_.find(mesh);
+  if (known == exchanges_.end()) known = exchanges_.emplace(mesh, predict::exchange_at(place_, strategy)).first;
+  return known->second;
+}
+
+double Estimator::exchange_seconds(const StageCost& stage, Work work, const Question& of) const {
+  double seconds = 0;
+  for (const auto& [exchange, count] : stage.exchanges)
+    if (exchange.work == work)
+      seconds += static_cast<double>(count) * of.exchange.seconds(kTensorAxis, exchange.op, exchange.bytes);
+  return seconds;
+}
+
+/// Of the stages, before anything is computed twice. Exchanges between ranks that share layers are wanted at once.
+void Estimator::add_times(Question& of) const {
+  double sent = 0;
+  for (const StageCost& stage : of.costs.stages) {
+    const auto seconds = [&](Work work) {
+      return stage.seconds[static_cast<size_t>(work)] + exchange_seconds(stage, work, of);
+    };
+    of.times.forward.push_back(seconds(Work::forward));
+    of.times.backward_inputs.push_back(seconds(Work::backward_inputs));
+    of.times.backward_weights.push_back(seconds(Work::backward_weights));
+    sent = std::max(sent, stage.sent_bytes);
+  }
+  if (of.ranks > 1) of.times.link = of.exchange.seconds(kPipelineAxis, kSend, static_cast<int64_t>(sent));
+  of.lost.assign(of.costs.stages.size(), 0);
+  of.least_lost = of.lost;
+}
+
+/// Of all micro-batches of a step, from the first forward to the last backward.
+double Estimator::schedule_seconds(const Question& of, bool at_least) const {
+  passes::PipelineTimes times = of.times;
+  for (size_t stage = 0; stage < of.lost.size(); ++stage)
+    times.backward_inputs[stage] += at_least ? of.least_lost[stage] : of.lost[stage];
+  if (of.schedule == nullptr)
+    return of.batches() * (times.forward[0] + times.backward_inputs[0] + times.backward_weights[0]);
+  return passes::simulate(*of.schedule, of.chunks(), times).seconds;
+}
+
+/// That a rank keeps between steps, with sums of gradients over several batches.
+double Estimator::states_of(const Question& of, size_t rank) const {
+  const int64_t zero = of.strategy.zero;
+  const bool sums = of.strategy.accumulate > 1 || of.ranks > 1;
+  double bytes = 0;
+  for (size_t at = rank; at < of.costs.stages.size(); at += of.ranks) {
+    const StageCost& stage = of.costs.stages[at];
+    bytes += part(stage.weight_bytes, zero, 3, of.data()) + part(stage.slot_bytes, zero, 1, of.data());
+    if (sums) bytes += part(stage.gradient_bytes, zero, 2, of.data());
+  }
+  return bytes;
+}
+
+/// Of weights that evaluations put together, of loaders, of gradients and weights on their way.
+double Estimator::beside_of(const Question& of) const {
+  const Strategy& s = of.strategy;
+  const bool shares_weights = s.tensor > 1 || s.pipeline > 1 || (s.zero >= 3 && s.data() > 1);
+  double bytes = shares_weights ? of.costs.all_weight_bytes : 0;
+  if (model_.loading_bytes) bytes += static_cast<double>(model_.loading_bytes(s.data()));
+  if (s.data() > 1) bytes += of.costs.largest_gradients_bytes;
+  return bytes + of.costs.working_bytes;
+}
+
+/// Each rank loses as little time as its memory lets it.
+void Estimator::choose_memory(Question& of, Estimate& estimate) const {
+  for (size_t rank = 0; rank < of.ranks; ++rank) {
+    const double fixed = states_of(of, rank) + beside_of(of);
+    std::vector<BlockClass> blocks;
+    for (size_t at = rank; at < of.costs.stages.size(); at += of.ranks)
+      blocks.insert(blocks.end(), of.costs.stages[at].blocks.begin(), of.costs.stages[at].blocks.end());
+    const double in_flight =
+        of.schedule == nullptr ? 1 : static_cast<double>(of.in_flight[rank]) / static_cast<double>(of.chunks());
+    const MemoryChoice choice = choose_kept(blocks, memory_bytes_ - fixed, in_flight);
+    estimate.fits = estimate.fits && choice.fits;
+    estimate.memory_bytes = std::max(estimate.memory_bytes, fixed + choice.bytes);
+    estimate.least_bytes = std::max(estimate.least_bytes, fixed + choice.least_bytes);
+    estimate.recomputed += choice.recomputed;
+    estimate.in_file += choice.in_file;
+    estimate.points += choice.points;
+    for (size_t at = rank; at < of.costs.stages.size(); at += of.ranks) {
+      of.lost[at] = choice.seconds / of.chunks();
+      of.least_lost[at] = choice.bound_seconds / of.chunks();
+    }
+  }
+}
+
+/// Of exchanges along the axis data, as far as nothing is computed while they travel.
+double Estimator::gradient_seconds(const Question& of) const {
+  const Strategy& s = of.strategy;
+  if (s.data() <= 1) return 0;
+  const auto reduced = [&](double bytes) {
+    const auto count = static_cast<int64_t>(bytes);
+    if (s.zero == 0) return of.exchange.of(kAllReduce, count);
+    return of.exchange.of(kReduceScatter, count) + of.exchange.of(kAllGather, count / s.data());
+  };
+  double longest = 0;
+  for (size_t rank = 0; rank < of.ranks; ++rank) {
+    double bytes = 0, rows = 0, late = 0;
+    for (size_t at = rank; at < of.costs.stages.size(); at += of.ranks) bytes += of.costs.stages[at].gradient_bytes;
+    // Late multiply: rows of a layer travel in place of its gradient where that takes less time.
+    const bool may_be_late = s.late_multiply && s.zero == 0 && s.tensor == 1 && s.pipeline == 1 && s.accumulate == 1;
+    if (may_be_late)
+      for (const RowsLayer& layer : of.costs.stages[0].rows_layers) {
+        const double gathered = of.exchange.of(kAllGather, layer.rows_bytes[0]) +
+                                of.exchange.of(kAllGather, layer.rows_bytes[1]) +
+                                (of.data() - 1) * layer.product_seconds;
+        if (gathered >= of.exchange.of(kAllReduce, layer.weight_bytes)) continue;
+        rows += gathered;
+        late += static_cast<double>(layer.weight_bytes);
+      }
+    double seconds = rows + reduced(std::max(0.0, bytes - late));
+    // Weights are gathered before each batch's forward and backward part; level 2 and 3 exchange with each batch.
+    if (s.zero >= 3) seconds += of.batches() * of.exchange.of(kAllGather, static_cast<int64_t>(bytes) / s.data());
+    if (s.zero >= 2 && s.accumulate > 1)
+      seconds += (of.batches() - 1) * of.exchange.of(kReduceScatter, static_cast<int64_t>(bytes));
+    longest = std::max(longest, seconds);
+  }
+  if (!of.exchange.hides || of.ranks > 1) return longest;
+  // Of the last batch; where states are whole an update may be left to the next step's forward part.
+  const double window = of.times.backward_inputs[0] + of.times.backward_weights[0] + of.times.forward[0];
+  return std::max(0.0, longest - window);
+}
+
+Estimate Estimator::estimate(const Strategy& strategy) {
+  Question of{.strategy = strategy,
+              .costs = profile_.costs(strategy.rows(), strategy.tensor, stages_of(strategy)),
+              .exchange = exchange_of(strategy),
+              .ranks = static_cast<size_t>(strategy.pipeline)};
+  add_times(of);
+  if (strategy.pipeline > 1) {
+    const int chunks = of.chunks();
+    const auto key = std::tuple(strategy.schedule, strategy.pipeline, strategy.micro_batches, int64_t{chunks});
+    auto schedule = schedules_.find(key);
+    if (schedule == schedules_.end())
+      schedule =
+          schedules_
+              .emplace(key, passes::make_pipeline_schedule(strategy.schedule, static_cast<int>(strategy.pipeline),
+                                                           static_cast<int>(strategy.micro_batches), chunks))
+              .first;
+    of.schedule = &schedule->second;
+    of.in_flight = passes::simulate(*of.schedule, chunks, of.times).most_waiting;
+  }
+  Estimate estimate;
+  choose_memory(of, estimate);
+  estimate.exchange = gradient_seconds(of);
+  double busy = 0;
+  for (size_t rank = 0; rank < of.ranks; ++rank) {
+    double own = 0, update = 0;
+    for (size_t at = rank; at < of.costs.stages.size(); at += of.ranks) {
+      own += of.times.forward[at] + of.times.backward_inputs[at] + of.times.backward_weights[at] + of.lost[at];
+      update += part(of.costs.stages[at].update_seconds, strategy.zero, 1, of.data());
+    }
+    busy = std::max(busy, own);
+    estimate.update = std::max(estimate.update, update);
+  }
+  const double all = schedule_seconds(of, /*at_least=*/false);
+  estimate.computing = busy * (of.schedule == nullptr ? of.batches() : static_cast<double>(strategy.micro_batches));
+  estimate.waiting = std::max(0.0, all - estimate.computing);
+  estimate.seconds = all + estimate.exchange + estimate.update;
+  estimate.bound_seconds = schedule_seconds(of, /*at_least=*/true) + estimate.exchange + estimate.update;
+  return estimate;
+}
+
+double Estimator::bound(const Strategy& strategy) {
+  const StagedCosts& whole = profile_.costs(strategy.rows(), strategy.tensor, 1);
+  const StageCost& stage = whole.stages[0];
+  double seconds = std::accumulate(std::begin(stage.seconds), std::end(stage.seconds), 0.0);
+  if (strategy.tensor > 1) {
+    const predict::ExchangeTimes& exchange = exchange_of(strategy);
+    for (const auto& [one, count] : stage.exchanges)
+      seconds += static_cast<double>(count) * exchange.seconds(kTensorAxis, one.op, one.bytes);
+  }
+  const auto pipeline = static_cast<double>(strategy.pipeline);
+  const double batches =
+      strategy.pipeline > 1 ? static_cast<double>(strategy.micro_batches) : static_cast<double>(strategy.accumulate);
+  return (batches * seconds + part(stage.update_seconds, strategy.zero, 1, static_cast<double>(strategy.data()))) /
+         pipeline;
+}
+
+}  // namespace weft::search
