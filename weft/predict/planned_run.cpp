@@ -13,6 +13,7 @@
 #include "weft/program/arena_limit.h"
 #include "weft/spec/course.h"
 #include "weft/step/rank_mesh.h"
+#include "weft/step/virtual_ranks.h"
 
 namespace weft::predict {
 
@@ -60,12 +61,15 @@ class Planning {
     spec::RunSpec spec = spec_;
     spec::StepShape own = stage.shape();
     own.batch = part_of_batch(stage.batch);
+    const auto sharers = static_cast<int>(strategy_.data());
+    const int64_t shards = step::shards_of_rank(spec, sharers);
+    if (shards > 1) own.batch = step::samples_at_a_time(spec, stage.batch, sharers);
     spec.batch = own.batch;
     spec.accumulate = stage.accumulate;
     program::StepChoice choice{
         .spec = spec,
         .input = model_.input(own),
-        .batches = stage.accumulate,
+        .batches = stage.accumulate * std::max<int64_t>(1, shards),
         .evaluates = true,
         .limit = [spec, beside = loading_bytes(), least = least_possible_](program::StepCache& steps, int64_t other) {
           if (least)

@@ -138,9 +138,8 @@ void RunDirectory::remove_temporaries() const { weft::remove_temporaries(path_, 
 
 void RunDirectory::remove() const {
   std::error_code ignored;
-  for (const fs::path& file :
-       {spec(), data(), metrics(), plan(), cluster(), cost_profile(), graph(), constants_path(graph()),
-                               model_file(), initial_weights(), prediction()})
+  for (const fs::path& file : {spec(), data(), metrics(), plan(), cluster(), cost_profile(), graph(),
+                               constants_path(graph()), model_file(), initial_weights(), prediction()})
     fs::remove(file, ignored);
   fs::remove_all(tensorboard(), ignored);
   if (made_) fs::remove(path_, ignored);  // only where it is empty

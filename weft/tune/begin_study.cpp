@@ -81,7 +81,7 @@ StudySettings study_settings(const Library& library, const StudyRequest& request
   keep_absolute_paths(settings, spec, library);
   for (const std::string& text : request.constraints) parse_constraint(text);
   // Members of a population begin spread evenly, whatever the first of them have reached by then.
-  if (request.scheduler == "population" && settings.searcher == StudyRequest().searcher) settings.searcher = "sobol";
+  if (settings.searcher.empty()) settings.searcher = request.scheduler == "population" ? "sobol" : "tpe";
   make_searcher(settings.searcher,
                 {.objectives = static_cast<int64_t>(settings.objectives.size()), .library = &library})
       ->check(settings.space);

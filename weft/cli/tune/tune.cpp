@@ -289,8 +289,8 @@ void add_search_options(CLI::App* command, TuneOptions* options) {
                    "What trials keep to, such as 'memory <= 800MB' or 'parameters <= 100k'; repeatable")
       ->type_name("BOUND")
       ->allow_extra_args(false);
-  command->add_option("--searcher", options->request.searcher, fmt::format("{}", fmt::join(searchers, ", ")))
-      ->capture_default_str();
+  command->add_option("--searcher", options->request.searcher,
+                      fmt::format("{}; default: tpe, or sobol for a population", fmt::join(searchers, ", ")));
   command
       ->add_option("--scheduler", options->request.scheduler,
                    fmt::format("{}", fmt::join(tune::scheduler_names(), ", ")))
