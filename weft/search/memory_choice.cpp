@@ -89,7 +89,7 @@ double bound_of(const std::vector<BlockClass>& classes, double needed, double in
 }
 
 /// Of choices that compute no block twice which keeps more than `largest`.
-struct Found {
+struct BelowLargest {
   Point best;
   bool fits = false, is_complete = true;
   int64_t points = 0;
@@ -107,9 +107,9 @@ double most_saved(const std::vector<BlockClass>& classes, double largest, double
   return saved;
 }
 
-Found choose_below(const std::vector<BlockClass>& classes, double largest, double free_bytes, double in_flight,
-                   size_t most_points) {
-  Found found;
+BelowLargest choose_below(const std::vector<BlockClass>& classes, double largest, double free_bytes, double in_flight,
+                          size_t most_points) {
+  BelowLargest found;
   const double all = all_bytes(classes, in_flight), needed = all + largest - free_bytes;
   std::vector<Point> points{{}};
   for (const BlockClass& of : classes) {
@@ -144,7 +144,7 @@ MemoryChoice choose_kept(const std::vector<BlockClass>& classes, double free_byt
     const double least = all + each - most_saved(classes, each, in_flight);
     choice.least_bytes = std::min(choice.least_bytes, least);
     if (all <= free_bytes || least > free_bytes) continue;
-    const Found found = choose_below(classes, each, free_bytes, in_flight, most_points);
+    const BelowLargest found = choose_below(classes, each, free_bytes, in_flight, most_points);
     choice.points += found.points;
     is_complete = is_complete && found.is_complete;
     if (!found.fits || found.best.seconds >= seconds) continue;
