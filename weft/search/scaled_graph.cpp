@@ -2,12 +2,11 @@
 
 #include "weft/base/error.h"
 #include "weft/graph/signature_key.h"
+#include "weft/passes/support/rebuild.h"
 
 namespace weft::search {
 
 namespace {
-
-NodeId node_at(size_t index) { return NodeId{static_cast<int32_t>(index)}; }
 
 void require_same_nodes(const Graph& small, const Graph& large) {
   bool is_same = small.nodes().size() == large.nodes().size() && small.values().size() == large.values().size();
@@ -26,7 +25,7 @@ ScaledGraph::ScaledGraph(Graph small, Graph large) : small_(std::move(small)), l
   require_same_nodes(small_, large_);
   std::unordered_map<std::string, size_t> known;
   for (size_t at = 0; at < small_.nodes().size(); ++at) {
-    const NodeId id = node_at(at);
+    const NodeId id = passes::node_at(at);
     by_name_[small_.node_name(id)] = id.index;
     const std::string key = signature_key(signature_of(small_, id)) + signature_key(signature_of(large_, id));
     const auto [found, is_new] = known.emplace(key, examples_.size());

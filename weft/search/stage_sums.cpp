@@ -3,12 +3,11 @@
 #include <algorithm>
 
 #include "weft/graph/collective.h"
+#include "weft/passes/support/rebuild.h"
 
 namespace weft::search {
 
 namespace {
-
-NodeId node_at(size_t index) { return NodeId{static_cast<int32_t>(index)}; }
 
 class Sums {
  public:
@@ -53,7 +52,7 @@ class Sums {
   void add_node(size_t index) {
     const Node& node = graph_.nodes()[index];
     if (owner(index) == kUpdate) {
-      update_seconds_ += find_collective(node) == nullptr ? times_.seconds(node_at(index), q_.rows) : 0;
+      update_seconds_ += find_collective(node) == nullptr ? times_.seconds(passes::node_at(index), q_.rows) : 0;
       return;
     }
     StageCost& stage = costs_.stages[stage_of(index)];
@@ -67,7 +66,7 @@ class Sums {
       ++stage.exchanges[{work, ops->whole, operand}];
       return;
     }
-    const double seconds = times_.seconds(node_at(index), q_.rows);
+    const double seconds = times_.seconds(passes::node_at(index), q_.rows);
     stage.seconds[static_cast<size_t>(work)] += seconds;
     if (work == Work::forward && block_of(index) >= 0)
       blocks_[{stage_of(index), block_of(index)}].recompute_seconds += seconds;
