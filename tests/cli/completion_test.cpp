@@ -262,7 +262,9 @@ TEST_F(Completion, OffersWhatHelpLists) {
   std::istringstream lines(help);
   for (std::string line; std::getline(lines, line);) {  // those that begin a line
     std::smatch found;
-    if (std::regex_search(line, found, std::regex("^  (-., ?)?(--[a-z][a-z-]*)"))) listed.insert(found[2]);
+    if (!std::regex_search(line, found, std::regex("^  (-., ?)?((--[a-z][a-z-]*,?)+)"))) continue;
+    std::istringstream names(found[2]);
+    for (std::string name; std::getline(names, name, ',');) listed.insert(name);
   }
   std::istringstream words(weft({"complete-words", "train", "--"}).out);
   for (std::string line; std::getline(words, line);) offered.insert(line.substr(0, line.find('\t')));

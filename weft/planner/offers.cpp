@@ -72,6 +72,20 @@ class Predictions {
     }
   }
 
+  /// Bytes of all states, which a checkpoint has.
+  double whole_states(const Candidate& candidate, const predict::Prediction& prediction) {
+    const auto own = static_cast<double>(prediction.memory.states);
+    if (candidate.strategy.zero == 0) return own;
+    if (candidate.strategy.zero == 3) return own * static_cast<double>(candidate.strategy.ranks);
+    predict::Strategy plain = candidate.strategy;
+    plain.zero = 0;
+    try {
+      return static_cast<double>(of(candidate.cluster, plain).memory.states);
+    } catch (const Error&) {  // they do not fit a rank: it has at least all weights
+      return own;
+    }
+  }
+
  private:
   struct Made {
     predict::Prediction prediction;
@@ -89,8 +103,7 @@ Offer offer_of(Predictions& predictions, const predict::PlannedModel& model, con
   if (own.expected <= 0)
     fail(ErrorKind::usage, "the length of the run is not known: give --samples, or put the recipe's data here");
   const predict::Strategy& strategy = candidate.strategy;
-  const double states = static_cast<double>(offer.prediction.memory.states) *
-                        (strategy.zero == 3 ? static_cast<double>(strategy.ranks) : 1);
+  const double states = predictions.whole_states(candidate, offer.prediction);
   offer.restarts =
       restarts_of(*candidate.cluster, strategy.hosts(), candidate.spot, own.expected, states, strategy.zero > 0);
   offer.seconds = own.times(offer.restarts.factor);

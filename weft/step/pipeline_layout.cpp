@@ -45,10 +45,12 @@ class LayoutBuilder {
         stages.insert(producer.valid() ? layout_.staged.stage[static_cast<size_t>(producer.index)] : passes::kNoStage);
         ranks.insert(layout_.rank_of(graph(), leaf));
       }
-      if (stages.size() == 1 || stages.contains(passes::kNoStage))
+      if (stages.size() == 1 || stages.contains(passes::kNoStage)) {
         leaves = {parameter.gradient};
-      else
+        ranks = {layout_.rank_of(graph(), parameter.gradient)};
+      } else {
         leave_out_sums(parameter.gradient);
+      }
       ranks.erase(PipelineLayout::kNobody);
       layout_.terms.push_back(std::move(leaves));
       layout_.contributors.emplace_back(ranks.begin(), ranks.end());
