@@ -11,15 +11,6 @@ namespace {
 namespace fs = std::filesystem;
 constexpr int64_t kHybridSamples = 320, kHybridTestSamples = 70;
 
-data::DatasetInfo drawn_sentences() {
-  return {.name = "drawn",
-          .sample_shape = {16},
-          .classes = 24,
-          .task = "language_model",
-          .sample_dtype = DType::i32,
-          .target_shape = {16}};
-}
-
 class HybridRun : public RanksTest {
  protected:
   /// 5 steps an epoch, each of 4 micro-batches.
@@ -30,13 +21,6 @@ class HybridRun : public RanksTest {
     spec.late_multiply = false;
     return spec;
   }
-  static spec::RunSpec accumulated(spec::RunSpec spec) {
-    spec.batch /= 4;
-    spec.accumulate = 4;
-    spec.evaluation.batch = 64;
-    spec::resolve(spec);
-    return spec;
-  }
   static spec::RunSpec on_mesh(spec::RunSpec spec, int64_t tensor, int64_t pipeline) {
     spec.mesh.tensor = tensor;
     spec.mesh.pipeline = pipeline;
@@ -45,11 +29,6 @@ class HybridRun : public RanksTest {
     return spec;
   }
   static Library library() { return drawn_library(drawn_sentences(), kHybridSamples, kHybridTestSamples); }
-
-  void expect_same_losses(const std::string& run, const std::string& wanted, double tolerance = 1e-5) const {
-    for (const char* kind : {"step", "epoch"}) expect_near_losses(run, wanted, tolerance, kind);
-    EXPECT_FALSE(losses(run, "epoch").empty());
-  }
 };
 
 TEST_F(HybridRun, FourRanksThatDivideAndShareTheLayers) {

@@ -27,13 +27,6 @@ class PipelineRun : public RanksTest {
     if (model == "resnet9") spec.model.options = {{"width", "8"}};
     return spec;
   }
-  static spec::RunSpec accumulated(spec::RunSpec spec) {
-    spec.batch /= 4;
-    spec.accumulate = 4;
-    spec.evaluation.batch = 64;
-    spec::resolve(spec);
-    return spec;
-  }
   static spec::RunSpec pipelined(spec::RunSpec spec, int ranks, const std::string& schedule = "1f1b") {
     spec.mesh.pipeline = ranks;
     spec.pipeline.schedule = schedule;

@@ -15,15 +15,6 @@ namespace {
 namespace fs = std::filesystem;
 constexpr int64_t kSamplesToShare = 320, kTestSamplesToShare = 70;
 
-data::DatasetInfo drawn_lines() {
-  return {.name = "drawn",
-          .sample_shape = {16},
-          .classes = 24,
-          .task = "language_model",
-          .sample_dtype = DType::i32,
-          .target_shape = {16}};
-}
-
 class TensorRun : public RanksTest {
  protected:
   /// 5 steps an epoch.
@@ -40,16 +31,12 @@ class TensorRun : public RanksTest {
     return spec;
   }
   static Library library_of(const spec::RunSpec& spec) {
-    return drawn_library(spec.model.name == "transformer_lm" ? drawn_lines() : drawn_images(), kSamplesToShare,
+    return drawn_library(spec.model.name == "transformer_lm" ? drawn_sentences() : drawn_images(), kSamplesToShare,
                          kTestSamplesToShare);
   }
   static spec::RunSpec shared(spec::RunSpec spec, int64_t tensor) {
     spec.mesh.tensor = tensor;
     return spec;
-  }
-  void expect_same_losses(const std::string& run, const std::string& wanted, double tolerance = 1e-5) const {
-    for (const char* kind : {"step", "epoch"}) expect_near_losses(run, wanted, tolerance, kind);
-    EXPECT_FALSE(losses(run, "epoch").empty());
   }
   /// Twenty steps of 2 and 4 ranks that share the layers against one rank.
   void expect_that_of_one_rank(const spec::RunSpec& run) {

@@ -23,6 +23,15 @@ using Hosts = std::vector<std::string>;  // the name of each rank's
 inline data::DatasetInfo drawn_images(int64_t channels = 1) {
   return {.name = "drawn", .sample_shape = {channels, 16, 16}, .classes = 3};
 }
+/// 16 tokens of 24.
+inline data::DatasetInfo drawn_sentences() {
+  return {.name = "drawn",
+          .sample_shape = {16},
+          .classes = 24,
+          .task = "language_model",
+          .sample_dtype = DType::i32,
+          .target_shape = {16}};
+}
 /// Six tokens that become five.
 inline data::DatasetInfo drawn_translations() {
   return {.name = "drawn",
@@ -58,6 +67,15 @@ inline spec::RunSpec drawn_spec(const std::string& model, double epochs, int64_t
   spec.threads = 1;
   spec.loader.workers = 1;
   spec.optimizer.learning_rate = learning_rate;
+  return spec;
+}
+
+/// Of one process that accumulates the four micro-batches of a pipeline's step. Resolved.
+inline spec::RunSpec accumulated(spec::RunSpec spec) {
+  spec.batch /= 4;
+  spec.accumulate = 4;
+  spec.evaluation.batch = 64;
+  spec::resolve(spec);
   return spec;
 }
 
@@ -125,6 +143,12 @@ class RanksTest : public FilesTest {
     ASSERT_EQ(got.size(), all.size()) << run;
     for (size_t at = 0; at < got.size(); ++at)
       EXPECT_NEAR(got[at], all[at], tolerance * std::abs(all[at])) << run << ", " << kind << " " << at;
+  }
+
+  /// Those of steps and those of epochs.
+  void expect_same_losses(const std::string& run, const std::string& wanted, double tolerance = 1e-5) const {
+    for (const char* kind : {"step", "epoch"}) expect_near_losses(run, wanted, tolerance, kind);
+    EXPECT_FALSE(losses(run, "epoch").empty());
   }
 
   /// In order.

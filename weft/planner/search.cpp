@@ -9,7 +9,7 @@ namespace weft::planner {
 
 namespace {
 
-/// What has no price may cost anything: it is never cheaper than what has one.
+/// What has no price may cost anything: it is never cheaper than what has one, and cannot be said to keep to a budget.
 double cost_of(const Candidate& candidate, double cost) {
   return candidate.price_per_hour() > 0 ? cost : std::numeric_limits<double>::infinity();
 }
@@ -48,11 +48,7 @@ bool meets(const Offer& offer, const Goal& goal) { return distance_to(offer, goa
 double distance_to(const Offer& offer, const Goal& goal) {
   double distance = 0;
   if (goal.deadline_seconds) distance = std::max(distance, offer.seconds.high / *goal.deadline_seconds);
-  if (goal.budget) {
-    // What has no price cannot be said to keep to one.
-    const bool is_rated = offer.candidate.price_per_hour() > 0;
-    distance = std::max(distance, is_rated ? offer.cost.high / *goal.budget : std::numeric_limits<double>::infinity());
-  }
+  if (goal.budget) distance = std::max(distance, cost_of(offer.candidate, offer.cost.high) / *goal.budget);
   return distance;
 }
 

@@ -28,13 +28,13 @@ class Planning {
   Planning(const Library& library, const PlannedModel& model, const Strategy& strategy, const Place& place)
       : library_(library), model_(model), strategy_(strategy), cluster_(place.cluster), spec_(model.spec) {
     apply(strategy, spec_);
+    PlaceTimes times = times_at(place, strategy.threads);
+    costs_.costs = std::move(times.costs);
+    sources_.nodes = std::move(times.nodes);
     if (cluster_ != nullptr && cluster_->device) {
       library_.device = described_device(*cluster_->device, library.device);
-      costs_.costs = machines::roofline_costs(*cluster_->device);
-      sources_.nodes = modelled_times(costs_.costs, 1, kFileSpread);
       sources_.device = cluster_->device->name;
     } else {
-      sources_.nodes = place.times_here(strategy.threads);
       sources_.device = library.device.describe_machine(static_cast<int>(strategy.threads));
     }
     sources_.cores = cluster_ != nullptr && cluster_->cores_per_host > 0 ? cluster_->cores_per_host : available_cores();
@@ -56,8 +56,8 @@ class Planning {
 
   int64_t loading_bytes() const { return model_.loading_bytes ? model_.loading_bytes(strategy_.data()) : 0; }
 
-  /// Of one shape of a step of all ranks, on one of them.
-  std::unique_ptr<program::PlannedStep> plan(const spec::Stage& stage, int rank = 0) {
+  /// Of one shape of a step of all ranks, on one of them; `least_possible`: in as little memory as can be.
+  std::unique_ptr<program::PlannedStep> plan(const spec::Stage& stage, int rank, bool least_possible = false) {
     spec::RunSpec spec = spec_;
     spec::StepShape own = stage.shape();
     own.batch = part_of_batch(stage.batch);
@@ -71,8 +71,8 @@ class Planning {
         .input = model_.input(own),
         .batches = stage.accumulate * std::max<int64_t>(1, shards),
         .evaluates = true,
-        .limit = [spec, beside = loading_bytes(), least = least_possible_](program::StepCache& steps, int64_t other) {
-          if (least)
+        .limit = [spec, beside = loading_bytes(), least_possible](program::StepCache& steps, int64_t other) {
+          if (least_possible)
             steps.limit_arena(1);
           else
             program::keep_to_memory_limit(steps, spec, other + beside);
@@ -102,9 +102,7 @@ class Planning {
   int64_t least(const spec::Stage& stage) {
     int64_t most = 0;
     for (const int rank : different_ranks()) {
-      least_possible_ = true;
-      const std::unique_ptr<program::PlannedStep> step = plan(stage, rank);
-      least_possible_ = false;
+      const std::unique_ptr<program::PlannedStep> step = plan(stage, rank, /*least_possible=*/true);
       const MemoryPrediction memory =
           predict_memory(graphs_of(*step), step->state_bytes(), step->gathered_bytes() + loading_bytes());
       most = std::max(most, memory.total());
@@ -163,7 +161,6 @@ class Planning {
   program::CostProfile costs_;
   Sources sources_;
   double memory_ = 0;                                            // of a rank; 0: not known
-  bool least_possible_ = false;                                  // plans take as little memory as can be
   std::vector<std::unique_ptr<program::RankRuntime>> runtimes_;  // to which steps refer
 };
 
@@ -179,6 +176,13 @@ void throttle(Prediction& prediction, const machines::DeviceFile& device) {
 }
 
 }  // namespace
+
+PlaceTimes times_at(const Place& place, int64_t threads) {
+  if (place.cluster == nullptr || !place.cluster->device) return {rated_costs(), place.times_here(threads)};
+  std::shared_ptr<const CostModel> costs = machines::roofline_costs(*place.cluster->device);
+  NodeTimes nodes = modelled_times(costs, 1, kFileSpread);
+  return {std::move(costs), std::move(nodes)};
+}
 
 double memory_of_rank(const Place& place, const Strategy& strategy) {
   const auto on_host = static_cast<double>(std::min(strategy.ranks, strategy.ranks_per_host));

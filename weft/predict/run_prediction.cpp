@@ -65,6 +65,14 @@ NodeTimes times_here(OpTimes times, const std::shared_ptr<const CostModel>& cost
   return rated;
 }
 
+std::function<NodeTimes(int64_t threads)> kept_times_here(const DeviceKind& kind,
+                                                          const std::function<void(const std::string&)>& note,
+                                                          bool exact) {
+  return [&kind, note, exact](int64_t threads) {
+    return times_here(known_times(kind, threads, note), rated_costs(), static_cast<int>(threads), exact);
+  };
+}
+
 Prediction predict_run(program::PreparedRun& run, const Sources& sources) {
   const int ranks = comm::number_of(run.ranks);
   Prediction prediction{.model = run.spec.model.name,

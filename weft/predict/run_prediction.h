@@ -28,6 +28,12 @@ OpTimes known_times(const DeviceKind& kind, int64_t threads, const std::function
 /// Of this machine. Without measured times: by `costs`, times what nodes usually take beyond, in a wide range.
 NodeTimes times_here(OpTimes times, const std::shared_ptr<const CostModel>& costs, int threads, bool exact = true);
 
+/// The same with so many threads, from the file of this machine or by rates that come with weft: whoever asks gets the
+/// same answer each time. Keeps a reference to the kind.
+std::function<NodeTimes(int64_t threads)> kept_times_here(const DeviceKind& kind,
+                                                          const std::function<void(const std::string&)>& note,
+                                                          bool exact = true);
+
 /// Of a run that is about to begin here, all of whose plans are made. On several ranks, of this one.
 Prediction predict_run(program::PreparedRun& run, const Sources& sources);
 

@@ -151,10 +151,6 @@ class Runs {
   double now_ = 0, link_is_free_ = 0, link_seconds_ = 0, last_seconds_ = 0;
 };
 
-}  // namespace
-
-namespace {
-
 /// What a rank of a pipeline waits for the others: as the forecast of its schedule has it, at the pace of these times.
 double idle_seconds(const StepGraphs& graphs, const StepTime& time) {
   if (graphs.pipeline == nullptr) return 0;

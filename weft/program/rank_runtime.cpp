@@ -121,6 +121,13 @@ passes::Ranks RankRuntime::costs() const {
 
 std::string RankRuntime::cluster() const { return cluster_; }
 
+std::vector<comm::Collectives*> RankRuntime::all_collectives() const {
+  std::vector<comm::Collectives*> all;
+  for (const auto& [axis, along] : axes_) all.push_back(along.get());
+  if (messages_ != nullptr) all.push_back(messages_.get());
+  return all;
+}
+
 CompileOptions RankRuntime::training_options(const spec::RunSpec& spec, const Backend& backend,
                                              std::shared_ptr<const CostModel> node_costs) const {
   CompileOptions options = spec::compile_options(spec, backend);

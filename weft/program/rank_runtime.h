@@ -63,6 +63,8 @@ class RankRuntime {
   int tensor_ranks() const { return tensor_ranks_; }
   /// Of all ranks of a pipeline, for messages; null without one.
   const std::shared_ptr<comm::Collectives>& messages() const { return messages_; }
+  /// Of every axis, and for messages: all that exchanges during a step.
+  std::vector<comm::Collectives*> all_collectives() const;
   /// Ranks whose steps exchange in shared memory: their arenas have one size. Null where this one has no such others.
   comm::Communicator* alike_ranks() const { return alike_ranks_; }
   /// Of all ranks.

@@ -34,10 +34,8 @@ void choose_strategy(const Library& library, spec::RunSpec& spec, comm::Communic
     const auto say = [&](const std::string& line) {
       if (note) note(line);
     };
-    const predict::Place place{.cluster = cluster ? &*cluster : nullptr, .times_here = [&](int64_t threads) {
-                                 return predict::times_here(predict::known_times(library.device, threads, say),
-                                                            rated_costs(), static_cast<int>(threads));
-                               }};
+    const predict::Place place{.cluster = cluster ? &*cluster : nullptr,
+                               .times_here = predict::kept_times_here(library.device, say)};
     const search::Choice choice = search::choose_strategy(
         library, model, place, predict::strategy_of(spec, comm::number_of(ranks), comm::ranks_of_host(ranks)));
     say(search::describe(choice));

@@ -48,9 +48,7 @@ RunLoop::RunLoop(program::PreparedRun& run, const RunDirectory* directory, const
 }
 
 RunOutcome RunLoop::train() {
-  std::vector<comm::Collectives*> collectives;
-  for (const auto& [axis, along] : run_.runtime.axes()) collectives.push_back(along.get());
-  if (run_.runtime.messages() != nullptr) collectives.push_back(run_.runtime.messages().get());
+  const std::vector<comm::Collectives*> collectives = run_.runtime.all_collectives();
   const train::FitInputs inputs{
       run_.spec,       run_.training,          run_.evaluation, resume_point_.state,
       *training_data_, test_data_.get(),       run_.ranks,      collectives,

@@ -7,7 +7,6 @@
 
 #include "weft/base/error.h"
 #include "weft/base/format.h"
-#include "weft/machines/roofline.h"
 #include "weft/spec/course.h"
 
 namespace weft::search {
@@ -16,7 +15,6 @@ using predict::Strategy;
 
 namespace {
 
-constexpr double kFileSpread = 0.2;          // as of predictions on clusters
 constexpr int64_t kMostPlannedNodes = 4000;  // of the graphs of all stages of one plan
 constexpr size_t kPlansOfLeast = 3;          // of strategies that want the least memory by their estimates
 
@@ -27,10 +25,11 @@ class Chooser {
  public:
   Chooser(const Library& library, const predict::PlannedModel& model, const predict::Place& place,
           const Strategy& start)
-      : library_(library), model_(model), place_(place), start_(start) {
-    const bool is_described = place.cluster != nullptr && place.cluster->device;
-    costs_ = is_described ? machines::roofline_costs(*place.cluster->device) : rated_costs();
-    times_ = is_described ? predict::modelled_times(costs_, 1, kFileSpread) : place.times_here(start.threads);
+      : library_(library),
+        model_(model),
+        place_(place),
+        start_(start),
+        times_(predict::times_at(place, start.threads)) {
     // What is compared are steps: of how many, and what is evaluated, is asked where they change during the run.
     if (spec::stages_of(model.spec).size() == 1) model_.samples = 0;
     model_.evaluated_samples = 0;
@@ -40,7 +39,7 @@ class Chooser {
   }
 
   Choice run(const Limits& limits) {
-    ModelProfile profile(library_, model_.spec, model_.input, times_, costs_);
+    ModelProfile profile(library_, model_.spec, model_.input, times_.nodes, times_.costs);
     Estimator estimator(profile, model_, place_, memory_);
     const Evaluator evaluator{.bound = [&](const Strategy& of) { return estimator.bound(of); },
                               .estimate = [&](const Strategy& of) { return estimator.estimate(of); },
@@ -49,7 +48,7 @@ class Chooser {
                   .start = start_,
                   .model = model_.spec.model.name,
                   .blocks = profile.describe_blocks(),
-                  .times_from = times_.describe,
+                  .times_from = times_.nodes.describe,
                   .exchange_from = predict::exchange_at(place_, start_).describe,
                   .graphs = profile.graphs(),
                   .memory_bytes = memory_};
@@ -117,8 +116,7 @@ class Chooser {
   predict::PlannedModel model_;
   const predict::Place& place_;
   const Strategy start_;
-  std::shared_ptr<const CostModel> costs_;
-  predict::NodeTimes times_;
+  const predict::PlaceTimes times_;
   double memory_ = 0;
 };
 

@@ -74,7 +74,7 @@ void ModelProfile::find_blocks() {
   for (size_t index = 0; index < micro_.origins.forward_nodes; ++index) {
     if (whole.stage[index] == passes::kNoStage) continue;
     row.push_back(index);
-    tokens.push_back(micro_graph_->class_of(NodeId{static_cast<int32_t>(index)}));
+    tokens.push_back(micro_graph_->class_of(passes::node_at(index)));
   }
   block_of_.assign(micro_.graph.nodes().size(), -1);
   int block = 0;

@@ -85,11 +85,10 @@ struct Param {
 
 /// A choice that Optuna knows: a list of numbers becomes its text.
 nlohmann::ordered_json json_of_choice(const KeyValue& choice) {
-  if (std::holds_alternative<std::vector<double>>(choice)) return shown(choice);
   return std::visit(
-      [](const auto& value) -> nlohmann::ordered_json {
+      [&](const auto& value) -> nlohmann::ordered_json {
         if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::vector<double>>)
-          return nullptr;  // above
+          return shown(choice);
         else
           return value;
       },

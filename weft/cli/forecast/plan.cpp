@@ -51,11 +51,7 @@ int choose_strategy(const Library& library, const PlanOptions& options, const sp
   predict::PlannedModel model = planned_model(library, options, spec, /*elsewhere=*/cluster != nullptr);
   predict::Place place = place_of(library, options, cluster);
   // Rates that are measured now would give another answer each time.
-  if (options.op_times.empty())
-    place.times_here = [&](int64_t threads) {
-      return predict::times_here(predict::known_times(library.device, threads, say), rated_costs(),
-                                 static_cast<int>(threads), !options.interpolate);
-    };
+  if (options.op_times.empty()) place.times_here = predict::kept_times_here(library.device, say, !options.interpolate);
   const search::Choice choice =
       search::choose_strategy(library, model, place, predict::strategy_on(model.spec, place, ranks_of(options)));
   if (options.json) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <vector>
 
 #include "weft/base/error.h"
@@ -59,9 +60,7 @@ class Probe {
         *run_->run_data.training,
         program::training_loader_options(spec, run_->run_data.description, run_->training_share, run_->library));
     run_->make_executors();
-    std::vector<comm::Collectives*> collectives;
-    for (const auto& [axis, along] : run_->runtime.axes()) collectives.push_back(along.get());
-    if (run_->runtime.messages() != nullptr) collectives.push_back(run_->runtime.messages().get());
+    const std::vector<comm::Collectives*> collectives = run_->runtime.all_collectives();
     hooks.save = [](const step::Position&) {};
     hooks.stop_requested = [&] {
       was_stopped_ = was_stopped_ || (inputs_.stop_requested && inputs_.stop_requested());
@@ -124,17 +123,11 @@ class Chooser {
   }
 
  private:
-  void note(std::string text) const {
-    while (text.ends_with('\n')) text.pop_back();
-    std::string line;
-    for (const char c : text + "\n") {
-      if (c != '\n') {
-        line += c;
-        continue;
-      }
-      if (inputs_.note) inputs_.note(line);
-      line.clear();
-    }
+  /// Line by line.
+  void note(const std::string& text) const {
+    if (!inputs_.note) return;
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) inputs_.note(line);
   }
 
   /// False where the user stopped it.
