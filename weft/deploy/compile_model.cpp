@@ -15,6 +15,7 @@
 #include "weft/data/formats/picture_options.h"
 #include "weft/deploy/inference_graph.h"
 #include "weft/deploy/onnx_graphs.h"
+#include "weft/deploy/run_pictures.h"
 #include "weft/graph/generalize.h"
 #include "weft/graph/symbolic_text.h"
 #include "weft/graph/text.h"
@@ -137,24 +138,6 @@ std::optional<PictureInput> pictures_of(const DeployedModel& model, const Compil
   return pictures;
 }
 
-/// As the run's data make them.
-std::optional<PictureInput> pictures_of(const spec::DataDescription& data) {
-  const data::DatasetInfo& info = data.info;
-  if (info.sample_dtype != DType::u8 || info.sample_shape.rank() != 3 || data.statistics.mean.empty())
-    return std::nullopt;
-  PictureInput pictures{.channels = info.sample_shape[0],
-                        .height = info.sample_shape[1],
-                        .width = info.sample_shape[2],
-                        .resize = 0,
-                        .decodes_exactly = data::decodes_exactly(info.encoding),
-                        .mean = data.statistics.mean,
-                        .deviation = data.statistics.deviation};
-  const auto learned = nlohmann::json::parse(info.encoding, nullptr, /*allow_exceptions=*/false);
-  if (learned.is_object() && learned.value("kind", std::string()) == "images")
-    pictures.resize = learned.value("resize", std::max(pictures.height, pictures.width));
-  return pictures;
-}
-
 /// Options that would change nothing are mistakes.
 void refuse_what_has_no_effect(const DeployedModel& model, const CompileModelOptions& options, bool is_onnx) {
   if (!options.sizes.empty() && !is_onnx)
@@ -195,7 +178,7 @@ DeployedModel compile_run(const Library& library, const run::LoadedRun& run, con
             values);
       },
       options.batches);
-  model.pictures = options.mean.empty() ? pictures_of(run.data) : pictures_of(model, options);
+  model.pictures = options.mean.empty() ? run_pictures(run.data) : pictures_of(model, options);
   refuse_what_has_no_effect(model, options, false);
   return model;
 }

@@ -5,6 +5,8 @@
 #include "weft/base/error.h"
 #include "weft/base/version.h"
 #include "weft/deploy/onnx_graphs.h"
+#include "weft/deploy/onnx_preprocessing.h"
+#include "weft/deploy/run_pictures.h"
 #include "weft/onnx/export/export_graph.h"
 #include "weft/ops/ops.h"
 #include "weft/passes/clean/eliminate_dead_code.h"
@@ -16,40 +18,13 @@ namespace weft::deploy {
 
 namespace {
 
-/// Of a batch, with the network's own preparation of pixels in front of it where that is wanted.
+/// Of a batch.
 Graph forward_graph(const Library& library, const std::string& name, const models::ModelInput& input,
                     const models::ModelOptions& options) {
   models::Model model = build_model(library, name, input, options, models::Mode::inference);
   model.graph.set_name(name);
   model.graph.add_output("logits", model.logits);
   return std::move(model.graph);
-}
-
-/// pixels u8 [N,C,H,W] -> (pixels / 255 - mean) / deviation, as weft's loader computes it.
-void add_preprocessing(onnx::Model& model, const data::ChannelStatistics& statistics) {
-  onnx::ValueInfo& input = model.graph.inputs.at(0);
-  if (!input.shape || input.shape->size() != 4)
-    fail(ErrorKind::usage, "only pictures are prepared within an ONNX model; leave --preprocess away");
-  const auto channels = static_cast<int64_t>(statistics.mean.size());
-  const std::string network_input = input.name;
-  const auto factors = [&](const std::string& name, const auto& value_of) {
-    Tensor tensor(DType::f32, Shape{channels, 1, 1});
-    for (int64_t channel = 0; channel < channels; ++channel)
-      tensor.data_as<float>()[channel] = static_cast<float>(value_of(static_cast<size_t>(channel)));
-    model.graph.initializers[name] = tensor;
-  };
-  factors("pixels.scale", [&](size_t channel) { return 1.0 / (255.0 * statistics.deviation[channel]); });
-  factors("pixels.shift", [&](size_t channel) { return -statistics.mean[channel] / statistics.deviation[channel]; });
-  std::vector<onnx::OnnxNode> front = {onnx::node_with_output("Cast", {"pixels"}, "pixels.reals"),
-                                       onnx::node_with_output("Mul", {"pixels.reals", "pixels.scale"}, "pixels.scaled"),
-                                       onnx::node_with_output("Add", {"pixels.scaled", "pixels.shift"}, network_input)};
-  front[0].attributes["to"].value = int64_t{1};
-  // Sizes of the batch are read from the input's shape, wherever they are needed.
-  for (onnx::OnnxNode& each : model.graph.nodes)
-    if (each.op == "Shape" && each.inputs[0] == network_input) each.inputs[0] = "pixels";
-  input.name = "pixels";
-  input.dtype = DType::u8;
-  model.graph.nodes.insert(model.graph.nodes.begin(), front.begin(), front.end());
 }
 
 onnx::Model export_graphs(const Library& library, const std::string& name, models::ModelInput input,
@@ -84,9 +59,12 @@ onnx::Model export_run(const Library& library, const run::LoadedRun& run, const 
   for (const auto& [key, text] : run::weights_metadata(run.spec, run.data))
     if (key != "format" && key != "data") model.metadata.emplace(key, text);
   if (!options.preprocesses) return model;
-  if (run.data.statistics.mean.empty())
-    fail(ErrorKind::usage, "the run does not normalise what it reads; leave --preprocess away");
-  add_preprocessing(model, run.data.statistics);
+  const auto pictures = run_pictures(run.data);
+  if (!pictures)
+    fail(ErrorKind::usage,
+         "the run reads no pictures that it normalises, so there is nothing to prepare; leave "
+         "--preprocess away");
+  add_preprocessing(model, *pictures);
   return model;
 }
 

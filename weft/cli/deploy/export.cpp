@@ -101,7 +101,7 @@ void add_export(CLI::App& app, Action& action, const Library& library) {
       ->type_name("NAME=SIZE")
       ->allow_extra_args(false);
   command->add_flag("--preprocess", options->onnx.preprocesses,
-                    "ONNX: read pixels as bytes [N,C,H,W] and normalise them within");
+                    "ONNX: read pixels as bytes [N,C,H,W], and resize and normalise them within");
   command->add_option("--licence", options->onnx.licence, "ONNX: for its metadata")->type_name("TEXT");
   command->add_option("--seed", options->seed, "ONNX of a model: of its weights");
   command->add_flag("--force", options->force, "Replace the file where it is there already");

@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+"""A step of two ranks as `weft plan` predicts it beside what `weft bench` then measures, by strategy and link, as Markdown.
+
+Links: `memory` is this host's own. Others are network namespaces whose links tools/shaped_links.sh shapes, which needs root.
+First ops are measured with the threads of a rank (`weft rates --ops`) into a cache of this benchmark's own, and shaped links
+by `weft cluster probe`, as a user would. Each row is predicted before it is measured. An error is predicted over measured,
+less one. `inside` says whether the predicted range of 80 % held the median step. `memory` is how much the first rank's
+resident memory grew over all that was planned for it: states, arena, buffers and scratch.
+
+  benchmarks/prediction_ranks.py --out build/prediction_ranks                         # half an hour on two cores
+  benchmarks/prediction_ranks.py --out build/prediction_ranks --link memory --only transformer_lm --seconds 2
+
+The machine has to be quiet. --goes-on keeps ops, links and rows that --out holds.
+"""
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+
+from peer_settings import processor
+from sides import ROOT, SideFailed, run_json
+
+LINKS = str(ROOT / "tools/shaped_links.sh")
+MODELS = {"transformer_lm": ("128", 16), "resnet18": ("3,64,64", 32), "alexnet": ("3,128,128", 32)}
+STRATEGIES = {
+    "data parallel": ["late_multiply=false"],
+    "late multiply": [],
+    "zero 1": ["shard.zero=1"],
+    "zero 2": ["shard.zero=2", "accumulate=2"],
+    "zero 3": ["shard.zero=3"],
+    "tensor 2": ["mesh.tensor=2"],
+    **{f"pipeline 2, {schedule}": ["mesh.pipeline=2", f"pipeline.schedule={schedule}"]
+       for schedule in ("gpipe", "1f1b", "interleaved", "zero_bubble")},
+}
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=pathlib.Path, required=True, metavar="DIR")
+    parser.add_argument("--only", action="append", choices=list(MODELS), help="a model; repeatable; default: all")
+    parser.add_argument("--link", action="append", metavar="LINK", help="memory, 1gbit, 100mbit...; repeatable; default: these three")
+    parser.add_argument("--strategy", action="append", choices=list(STRATEGIES), help="repeatable; default: all")
+    parser.add_argument("--seconds", type=float, default=5, help="how long a row's steps are measured")
+    parser.add_argument("--rate-seconds", type=float, default=60, help="for the ops of a model, at most")
+    parser.add_argument("--threads", type=int, default=1, help="of each rank")
+    parser.add_argument("--goes-on", action="store_true")
+    parser.add_argument("--weft", default=str(ROOT / "build/weft"))
+    arguments = parser.parse_args()
+    arguments.link = arguments.link or ["memory", "1gbit", "100mbit"]
+    arguments.weft = os.path.abspath(arguments.weft)
+    return arguments
+
+
+def measure_ops(models, arguments):
+    for model in models:
+        shape, batch = MODELS[model]
+        # A rank of two has half of the batch, a micro-batch of a pipeline a quarter.
+        batches = ",".join(str(batch // part) for part in (4, 2, 1))
+        command = [arguments.weft, "rates", "--ops", model, "--input", shape, "--batch", batches, "--precision", "f32",
+                   "--threads", str(arguments.threads), "--seconds", str(arguments.rate_seconds)]
+        if subprocess.run(command, stdout=sys.stderr).returncode != 0:
+            print(f"prediction_ranks: {model}: ops could not be measured", file=sys.stderr)
+
+
+def on_two_ranks(link, arguments):
+    """The words before a command that runs on both ranks."""
+    return ["mpirun", "-n", "2", "--bind-to", "none"] if link == "memory" else [LINKS, "run"]
+
+
+def probed(link, arguments):
+    """The cluster file of the link; None where the ranks share this host."""
+    if link == "memory":
+        return None
+    cluster = arguments.out / f"{link}.toml"
+    if not (arguments.goes_on and cluster.exists()):
+        subprocess.run([*on_two_ranks(link, arguments), arguments.weft, "cluster", "probe", "--output", cluster.resolve()],
+                       check=True, stdout=sys.stderr)
+    return cluster
+
+
+def measure_row(model, strategy, link, cluster, arguments):
+    shape, batch = MODELS[model]
+    options = [model, "--input", shape, "--batch", str(batch), "--threads", str(arguments.threads)]
+    for setting in STRATEGIES[strategy]:
+        options += ["--set", setting]
+    place = ["--cluster", str(cluster)] if cluster else []
+    plan = run_json([arguments.weft, "plan", *options, "--ranks", "2", *place, "--json"])
+    bench = run_json([*on_two_ranks(link, arguments), arguments.weft, "bench", *options, "--seconds", str(arguments.seconds), "--json"],
+                     arguments.threads)
+    measured, predicted = bench["median_step_seconds"], plan["step_seconds"]
+    return {"model": model, "strategy": strategy, "link": link, "predicted": predicted, "measured": measured,
+            "error": predicted["expected"] / measured - 1,
+            "inside": predicted["low"] <= measured <= predicted["high"],
+            "planned_bytes": bench["planned_total_bytes"], "resident_bytes": bench["rss_growth_bytes"]}
+
+
+def memory_of(row):
+    """Resident over planned, less one."""
+    return row["resident_bytes"] / row["planned_bytes"] - 1
+
+
+def row_text(row):
+    low, expected, high = (1e3 * row["predicted"][key] for key in ("low", "expected", "high"))
+    return (f"| {row['model']} | {row['link']} | {row['strategy']} | {expected:.1f} ({low:.1f}-{high:.1f}) | "
+            f"{1e3 * row['measured']:.1f} | {100 * row['error']:+.1f} % | {'yes' if row['inside'] else 'no'} | {row['planned_bytes'] / 1e6:.1f} MB, "
+            f"{100 * memory_of(row):+.1f} % |")
+
+
+def summary_of(rows):
+    errors = [abs(row["error"]) for row in rows]
+    worst = max(rows, key=lambda row: abs(row["error"]))
+    memory = [memory_of(row) for row in rows]
+    return (f"{len(rows)} rows: median error {100 * statistics.median(errors):.1f} %, worst {100 * max(errors):.1f} % "
+            f"({worst['model']}, {worst['link']}, {worst['strategy']}); within the range of 80 %: "
+            f"{sum(row['inside'] for row in rows)}. Resident over planned memory: median {100 * statistics.median(memory):+.1f} %, "
+            f"{100 * min(memory):+.1f} to {100 * max(memory):+.1f} %")
+
+
+def measure_link(link, rows, keep, arguments):
+    cluster = probed(link, arguments)
+    for model in arguments.only or MODELS:
+        for strategy in arguments.strategy or STRATEGIES:
+            if any((row["model"], row["strategy"], row["link"]) == (model, strategy, link) for row in rows):
+                continue
+            try:
+                rows.append(measure_row(model, strategy, link, cluster, arguments))
+                print(row_text(rows[-1]), flush=True)
+                keep()
+            except SideFailed as failure:
+                print(f"prediction_ranks: {model}, {strategy}, {link}: {failure}", file=sys.stderr)
+
+
+def main():
+    arguments = parse_arguments()
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    os.environ["WEFT_CACHE_DIR"] = str((arguments.out / "cache").resolve())
+    kept = arguments.out / "rows.json"
+    rows = json.loads(kept.read_text()) if arguments.goes_on and kept.exists() else []
+    if not (arguments.goes_on and (arguments.out / "cache").exists()):
+        measure_ops(arguments.only or MODELS, arguments)
+    print(f"{processor()}, 2 ranks of {arguments.threads} threads\n")
+    print("| model | link | strategy | predicted, ms (80 %) | measured, ms | error | inside | memory |\n|---|---|---|---|---|---|---|---|")
+    for row in rows:
+        print(row_text(row))
+    for link in arguments.link:
+        if link != "memory":
+            subprocess.run([LINKS, "up", "2", link], check=True)
+        try:
+            measure_link(link, rows, lambda: kept.write_text(json.dumps(rows, indent=1) + "\n"), arguments)
+        finally:
+            if link != "memory":
+                subprocess.run([LINKS, "down"], check=False)
+    if rows:
+        print(f"\n{summary_of(rows)}")
+
+
+if __name__ == "__main__":
+    main()
