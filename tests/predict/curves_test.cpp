@@ -21,19 +21,26 @@ Curve rising(double reaches_at) {  // 0.9
 const Target kTarget{"test_accuracy", 0.9, true};
 const Interval kRun = interval_of(1000, 0.02);
 
-TEST(Curves, AValueIsReachedBetweenTwoEvaluations) {
+TEST(Curves, AValueIsReachedAtAnEvaluation) {
   const Curve curve{{0.1, 0.2, 0.3}, {0.5, 0.7, 0.95}};
-  EXPECT_NEAR(*share_reached(curve, 0.9, true), 0.28, 1e-9);
+  EXPECT_EQ(*share_reached(curve, 0.9, true), 0.3);
+  EXPECT_EQ(*share_reached(curve, 0.7, true), 0.2);
   EXPECT_FALSE(share_reached(curve, 0.96, true));
-  EXPECT_NEAR(*share_reached({{0.5, 1}, {2, 1}}, 1.5, false), 0.75, 1e-9) << "losses fall";
+  EXPECT_EQ(*share_reached({{0.5, 1}, {2, 1}}, 1.5, false), 1) << "losses fall";
+}
+
+TEST(Curves, RunsThatAgreeByChanceDoNotMakeTheRangeNarrow) {
+  const auto found = estimate_time({rising(0.5), rising(0.5), rising(0.5), rising(0.5)}, kTarget, kRun);
+  EXPECT_TRUE(found->share.holds(0.55));
+  EXPECT_TRUE(found->share.holds(0.46));
 }
 
 TEST(Curves, RunsOfTheSameRecipeTellWhenItIsReached) {
   const auto found = estimate_time({rising(0.52), rising(0.48), rising(0.5), rising(0.51)}, kTarget, kRun);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->reached, 4);
-  EXPECT_NEAR(found->seconds.expected, 500, 25);
-  EXPECT_LT(found->seconds.high / found->seconds.low, 1.5);
+  EXPECT_NEAR(found->seconds.expected, 520, 26);
+  EXPECT_LT(found->seconds.high / found->seconds.low, 1.6);
   EXPECT_TRUE(found->seconds.holds(505));
 }
 
@@ -60,7 +67,7 @@ TEST(Curves, AnUnlikeRecipeWidensTheRange) {
 
 TEST(Curves, TheIntervalHoldsEightyOfAHundred) {
   RandomStream random(7);
-  const auto draw = [&] { return 0.5 * std::exp(0.08 * static_cast<double>(random.normal())); };
+  const auto draw = [&] { return 0.5 * std::exp(0.14 * static_cast<double>(random.normal())); };
   int held = 0;
   for (int trial = 0; trial < 200; ++trial) {
     const auto found =
@@ -68,7 +75,7 @@ TEST(Curves, TheIntervalHoldsEightyOfAHundred) {
     held += found->share.holds(*share_reached(rising(draw()), 0.9, true));
   }
   EXPECT_GE(held, 140);
-  EXPECT_LE(held, 185);
+  EXPECT_LE(held, 185) << held;
 }
 
 /// Of an accuracy that rises towards 1 as a power law, measured every 10 steps, with noise.

@@ -86,5 +86,22 @@ TEST(Watch, APlantedLeakIsSaidOnce) {
   EXPECT_NE(line.find("more than the 524 MB that are planned"), std::string::npos) << line;
 }
 
+TEST(Watch, TheRunGoesOnAtTheMeanOfItsStepsAndWithWhatLiesBesideThem) {
+  Watch watch(of_steps(0.1, 0.05));
+  EXPECT_FALSE(watch.run_seconds());
+  said(watch, then(std::vector<double>(Watch::kFirstSteps, 5.0), 95, 0.2));  // the first ones take long
+  EXPECT_NEAR(*watch.run_seconds(), 1000 * 0.2, 1e-6) << "no evaluation is predicted here";
+  watch.on_evaluation(Watch::kFirstSteps * 5.0 + 95 * 0.2 + 3);
+  EXPECT_NEAR(*watch.run_seconds(), 1000 * 0.2 + 10 * 3, 1e-6);
+}
+
+TEST(Watch, EvaluationsCountAsPredictedWhereNoneHasEnded) {
+  Prediction prediction = of_steps(0.1, 0.05);
+  prediction.evaluation_seconds = interval_of(7, 0.1);
+  Watch watch(prediction);
+  said(watch, std::vector<double>(50, 0.1));
+  EXPECT_NEAR(*watch.run_seconds(), 107, 1e-6);
+}
+
 }  // namespace
 }  // namespace weft::predict

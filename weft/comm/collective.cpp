@@ -212,7 +212,7 @@ bool Collective::work(int threads, MessageThread* messages) {
   }
   const int64_t units = (end - begin) / ElementMap::kUnit;
   parallel_for(threads, units, kBytesPerThread / byte_size(spec_.dtype, ElementMap::kUnit),
-               [&](int64_t first, int64_t last) {
+               [&, begin = begin](int64_t first, int64_t last) {
                  move_in_host(begin + first * ElementMap::kUnit, begin + last * ElementMap::kUnit);
                });
   finish_lane(host_.self());

@@ -11,7 +11,6 @@ namespace weft::predict {
 
 namespace {
 
-constexpr double kLeastSpread = 0.02;    // an evaluation comes once in an epoch
 constexpr double kSpreadOfUnlike = 0.5;  // of recipes that have nothing in common but data and model
 
 /// The 0.9 quantile of Student's distribution, by degrees of freedom; beyond the table that of the normal one.
@@ -24,14 +23,8 @@ double student80(size_t degrees) {
 
 std::optional<double> share_reached(const Curve& curve, double target, bool higher_is_better) {
   const double sign = higher_is_better ? 1 : -1;
-  for (size_t at = 0; at < curve.values.size(); ++at) {
-    const double now = sign * curve.values[at], wanted = sign * target;
-    if (!(now >= wanted)) continue;
-    if (at == 0 || !std::isfinite(curve.values[at - 1])) return curve.shares[at];
-    const double before = sign * curve.values[at - 1];
-    if (now <= before) return curve.shares[at];
-    return curve.shares[at - 1] + (wanted - before) / (now - before) * (curve.shares[at] - curve.shares[at - 1]);
-  }
+  for (size_t at = 0; at < curve.values.size(); ++at)
+    if (sign * curve.values[at] >= sign * target) return curve.shares[at];
   return std::nullopt;
 }
 
@@ -56,14 +49,11 @@ std::optional<TimeToTarget> estimate_time(const std::vector<Curve>& curves, cons
   }
   if (logs.empty()) return found;
   const double mean = sum / weights, count = static_cast<double>(logs.size());
-  double spread = kUsualSpread, quantile = kNormal80;
-  if (logs.size() >= 3) {
-    double squares = 0;
-    for (const auto& [value, weight] : logs) squares += weight * (value - mean) * (value - mean);
-    spread = std::sqrt(squares / weights * count / (count - 1));
-    quantile = student80(logs.size() - 1);
-  }
-  spread = std::hypot(std::max(spread, kLeastSpread) * std::sqrt(1 + 1 / count), kSpreadOfUnlike * unlike / weights);
+  double squares = kUsualRuns * kUsualSpread * kUsualSpread;
+  for (const auto& [value, weight] : logs) squares += weight / weights * count * (value - mean) * (value - mean);
+  const double degrees = kUsualRuns + count - 1, quantile = student80(static_cast<size_t>(degrees));
+  const double spread =
+      std::hypot(std::sqrt(squares / degrees) * std::sqrt(1 + 1 / count), kSpreadOfUnlike * unlike / weights);
   found.share = interval_of(std::exp(mean), spread * quantile / kNormal80);
   found.share.high = std::max(found.share.expected, found.share.high);
   found.seconds = product(found.share, run_seconds);

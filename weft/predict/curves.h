@@ -18,7 +18,7 @@ struct Curve {
   double likeness = 1;
 };
 
-/// Steps until a value is first reached or passed, as a share of all, in between of two evaluations; nullopt: never.
+/// Steps until an evaluation first finds the value reached or passed, as a share of all; nullopt: none does.
 std::optional<double> share_reached(const Curve& curve, double target, bool higher_is_better);
 
 struct Target {
@@ -28,12 +28,13 @@ struct Target {
 };
 
 /// Of a run that takes so long. nullopt where there is no earlier run. The logarithms of the shares are taken to be
-/// normally distributed: mean and deviation are those of the earlier runs, with Student's quantile; of fewer than
-/// three, the deviation is taken to be kUsualSpread.
+/// normally distributed, with the mean of the earlier runs. Their deviation is not taken from a few runs alone, which
+/// may agree by chance: kUsualSpread counts as much as kUsualRuns of them (a scaled inverse chi-squared prior, Gelman
+/// et al. 2013, "Bayesian Data Analysis", 3.3), and the range is that of Student's distribution.
 std::optional<TimeToTarget> estimate_time(const std::vector<Curve>& curves, const Target& target,
                                           const Interval& run_seconds);
 
-inline constexpr double kUsualSpread = 0.15;
+inline constexpr double kUsualSpread = 0.14, kUsualRuns = 3;
 
 /// Steps until the run reaches the target, by where its own curve leads (learning_curve.h): the first step at which the
 /// lower end, the median and the upper end of what is extrapolated are there. Infinite: not within `most_steps`. Points

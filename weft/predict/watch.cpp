@@ -58,6 +58,12 @@ bool Watch::lasts(Since& since, bool is_so, int64_t step) const {
 }
 
 std::optional<std::string> Watch::on_step(int64_t step, double seconds) {
+  const auto count = [seconds](Taken& taken) {
+    ++taken.steps;
+    taken.seconds += seconds;
+  };
+  count(all_);
+  if (all_.steps > kFirstSteps) count(steady_);
   if (!add(step, seconds)) return std::nullopt;
   const Interval range = stage_->step();
   const bool is_slow = median_ > kSlack * range.high, is_fast = kSlack * median_ < range.low;
@@ -79,6 +85,14 @@ std::optional<std::string> Watch::on_step(int64_t step, double seconds) {
         human_duration(median_), slower_.step, median_ / first_median_, human_duration(first_median_), in_words(range));
   }
   return std::nullopt;
+}
+
+std::optional<double> Watch::run_seconds() const {
+  if (steady_.steps == 0) return std::nullopt;
+  const auto steps = static_cast<double>(prediction_.steps());
+  const double beside = beside_steps_ < 0 ? prediction_.evaluation_seconds.expected
+                                          : beside_steps_ * steps / static_cast<double>(all_.steps);
+  return steady_.seconds / static_cast<double>(steady_.steps) * steps + beside;
 }
 
 std::optional<std::string> Watch::on_memory(int64_t step, int64_t grown_bytes) {

@@ -2,6 +2,7 @@
 // shorter, memory that grows. Allocates nothing while there is nothing to say.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -25,11 +26,21 @@ class Watch {
   /// Bytes by which the process has grown since just before all that is planned was allocated.
   std::optional<std::string> on_memory(int64_t step, int64_t grown_bytes);
 
+  /// An evaluation has ended, so long after the run's first step began; `seconds` counts this process alone.
+  void on_evaluation(double seconds) { beside_steps_ = std::max(0.0, seconds - all_.seconds); }
+
   const Prediction& prediction() const { return prediction_; }
-  /// The median of the last whole window; 0: there was none.
-  double median() const { return median_; }
+  /// What the whole run takes if it goes on as so far, the first steps aside: steps at their mean, and what was beside
+  /// them up to the last evaluation; the evaluations as predicted where there was none. nullopt where too little is
+  /// measured.
+  std::optional<double> run_seconds() const;
 
  private:
+  /// Steps, and what they took.
+  struct Taken {
+    int64_t steps = 0;
+    double seconds = 0;
+  };
   /// From which step on, and for how long, something is so.
   struct Since {
     int64_t step = 0;
@@ -47,6 +58,8 @@ class Watch {
   size_t count_ = 0;  // in the window
   int skipped_ = 0;   // of this stage
   double median_ = 0, first_median_ = 0;
+  Taken all_, steady_;        // by this process; without the first steps
+  double beside_steps_ = -1;  // in evaluations and between steps, up to the last evaluation; below 0: there was none
   Since outside_, slower_;
   bool said_range_ = false, said_slower_ = false, said_memory_ = false;
 };

@@ -25,9 +25,10 @@ predict::Prediction predict_here(program::PreparedRun& run, const predict::Sourc
                                  const std::filesystem::path& folder, const std::filesystem::path& own);
 
 void write_prediction(const RunDirectory& directory, program::PreparedRun& run, const NoteLine& note);
-/// A tenth into the run: when the target is reached, with the time that steps were measured to take. Does nothing where
-/// nothing was said of a target.
-void revise_target(const RunDirectory& directory, const predict::Prediction& prediction, double measured_step_seconds);
+/// A tenth into the run: when the target is reached, with the time that the whole run takes by what was measured. Does
+/// nothing where nothing was said of a target.
+void revise_target(const RunDirectory& directory, const predict::Prediction& prediction,
+                   std::optional<double> run_seconds);
 /// Whether the directory holds one for as many ranks.
 bool is_predicted_for(const RunDirectory& directory, const program::PreparedRun& run);
 /// nullopt where there is none, and, after a line to `note`, where it cannot be read.

@@ -48,7 +48,8 @@ RunRecords::RunRecords(const program::PreparedRun& run, const RunDirectory& dire
       metrics_(step::metrics_of(run.library, run.spec.metrics, info().task)),
       store_(directory.checkpoints(), run.spec.checkpoint.keep),
       log_(directory.metrics(), resume_point.manifest.position),
-      rss_before_(rss_before) {
+      rss_before_(rss_before),
+      seconds_before_(resume_point.manifest.position.train_seconds) {
   if (std::optional<predict::Prediction> prediction = read_prediction(directory, options.note))
     watch_.emplace(std::move(*prediction));
   if (options.tensorboard || fs::exists(directory.tensorboard()))
@@ -124,7 +125,7 @@ void RunRecords::say_once(const std::string& line) {
 void RunRecords::watch(const step::StepMetrics& metrics) {
   if (!watch_ || !options_.note) return;
   if (const std::optional<std::string> line = watch_->on_step(metrics.step, metrics.seconds)) say_once(*line);
-  if (metrics.step + 1 == metrics.steps / 10) revise_target(directory_, watch_->prediction(), watch_->median());
+  if (metrics.step + 1 == metrics.steps / 10) revise_target(directory_, watch_->prediction(), watch_->run_seconds());
   if ((metrics.step + 1) % kStepsPerRecord != 0) return;
   const int64_t grown = program::resident_bytes() - rss_before_;
   if (const std::optional<std::string> line = watch_->on_memory(metrics.step + 1, grown)) say_once(*line);
@@ -168,6 +169,7 @@ void RunRecords::note_validation(int64_t step, double loss, const MetricValues& 
 }
 
 void RunRecords::on_validation(const step::ValidationMetrics& metrics) {
+  if (watch_) watch_->on_evaluation(metrics.train_seconds - seconds_before_);
   note_validation(metrics.step, metrics.loss, metrics.metrics);
   log_.add(metrics);
   if (tensorboard_) tensorboard_->add(metrics);
@@ -175,6 +177,7 @@ void RunRecords::on_validation(const step::ValidationMetrics& metrics) {
 
 void RunRecords::on_epoch(const step::EpochMetrics& metrics) {
   resume_point_.manifest.last_epoch = metrics;
+  if (watch_) watch_->on_evaluation(metrics.train_seconds - seconds_before_);
   if (metrics.validation_loss) note_validation(metrics.step, *metrics.validation_loss, metrics.validation_metrics);
   log_.add(metrics);
   if (tensorboard_) tensorboard_->add(metrics);

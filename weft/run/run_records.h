@@ -65,6 +65,7 @@ class RunRecords {
   CheckpointStore store_;
   MetricsLog log_;
   const int64_t rss_before_;
+  const double seconds_before_;                   // of training, by earlier processes
   std::optional<predict::Watch> watch_;           // where there is a prediction
   bool warned_ = false;                           // of damaged samples
   std::optional<BestCheckpoint> validated_ = {};  // the last state that was evaluated on the validation part

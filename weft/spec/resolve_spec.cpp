@@ -175,8 +175,12 @@ void check_pipeline(const RunSpec& spec) {
   const auto refuse = [&](const std::string& other, const char* why) {
     fail(ErrorKind::usage, "mesh.pipeline = {} with {}: {}; leave one of the two away", spec.mesh.pipeline, other, why);
   };
-  if (spec.shard.zero > 0)
-    refuse(fmt::format("shard.zero = {}", spec.shard.zero), "each rank has the states of its layers alone already");
+  if (spec.shard.zero > 1)
+    fail(ErrorKind::usage,
+         "mesh.pipeline = {} with shard.zero = {}: the gradients of all micro-batches are exchanged once a step, and "
+         "weights are read by each of them; set shard.zero=1, which shares the optimiser's states, or leave one of the "
+         "two away",
+         spec.mesh.pipeline, spec.shard.zero);
   if (spec.virtual_ranks > 0)
     refuse(fmt::format("virtual_ranks = {}", spec.virtual_ranks), "micro-batches take the place of shards");
   if (spec.averaging.period > 0)

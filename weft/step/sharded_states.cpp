@@ -24,7 +24,7 @@ bool is_slot_of(const std::string& state, std::string_view slot) {
 
 /// Sums that each rank collects for itself.
 bool is_own_sum(const std::string& state, const spec::RunSpec& spec) {
-  if (is_slot_of(state, kShardSumSlot)) return true;
+  if (is_slot_of(state, kShardSumSlot) || is_slot_of(state, kMicroSumSlot)) return true;
   return is_slot_of(state, kGradientSumSlot) && spec.shard.zero < kGradientsShared;
 }
 
@@ -43,10 +43,11 @@ bool may_be_shared(const SlotSpec& slot, const spec::RunSpec& spec, const Shardi
   return !is_own_sum(slot.name, spec) && is_large(slot.type);
 }
 
-/// Of what ranks along the axis tensor have split already, each part is shared. A whole tensor has this shape.
-Sharding shared_over_data(const Shardings& splits, const std::string& state, const Shape& whole, int ranks) {
+/// Of what ranks along the axis tensor have split already, each part is shared; of what a stage of a pipeline has
+/// alone, its ranks have parts. A whole tensor has this shape.
+StateSharding shared_over_data(const Shardings& splits, const std::string& state, const Shape& whole, int ranks) {
   const auto split = splits.find(state);
-  Sharding sharding = split == splits.end() ? Sharding{.whole = whole} : Sharding(split->second);
+  StateSharding sharding = split == splits.end() ? StateSharding(Sharding{.whole = whole}) : split->second;
   sharding.flat = MeshAxis{kDataAxis, ranks};
   return sharding;
 }
@@ -82,9 +83,8 @@ void share_states(TrainingStep& step, const spec::RunSpec& spec, int ranks) {
   if (spec.shard.zero == 0 || ranks == 1) return;
   if (spec.shard.zero >= kWeightsShared)
     for (const models::ParameterSpec& parameter : step.parameters) {
-      Sharding sharding = shared_over_data(step.shardings, parameter.name, parameter.shape, ranks);
-      if (may_be_shared(parameter, flat_of_part(sharding).whole))
-        step.shardings[parameter.name] = StateSharding(std::move(sharding));
+      StateSharding sharding = shared_over_data(step.shardings, parameter.name, parameter.shape, ranks);
+      if (may_be_shared(parameter, flat_of_part(sharding).whole)) step.shardings[parameter.name] = std::move(sharding);
     }
   for (SlotSpec& slot : step.slots) {
     if (!may_be_shared(slot, spec, step.shardings)) continue;
@@ -117,9 +117,9 @@ void require_sharers(const spec::RunSpec& spec, int ranks) {
   if (spec.shard.zero == 0 || data_ranks(spec, ranks) > 1) return;
   if (ranks > 1)
     fail(ErrorKind::usage,
-         "shard.zero = {} with mesh.tensor = {} on {} ranks: states are shared along mesh.data, and one rank is left "
-         "there; start {}, or a multiple of them, or set shard.zero=0",
-         spec.shard.zero, spec.mesh.tensor, ranks, 2 * spec.mesh.tensor);
+         "shard.zero = {} with mesh.tensor = {} and mesh.pipeline = {} on {} ranks: states are shared along mesh.data, "
+         "and one rank is left there; start {}, or a multiple of them, or set shard.zero=0",
+         spec.shard.zero, spec.mesh.tensor, spec.mesh.pipeline, ranks, 2 * spec.mesh.tensor * spec.mesh.pipeline);
   fail(ErrorKind::usage,
        "shard.zero = {} with one rank, which has nobody to share its states with; start several, such as `weft launch "
        "-n 2 -- train ...`, or set shard.zero=0",

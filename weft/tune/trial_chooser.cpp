@@ -10,9 +10,9 @@ namespace weft::tune {
 
 namespace fs = std::filesystem;
 
-using State = StudyTrial::State;
-
 namespace {
+
+using State = StudyTrial::State;
 
 /// With its checkpoints, at once or not at all.
 void copy_run(const fs::path& from, const fs::path& to) {

@@ -34,6 +34,7 @@ class GatherOverlap {
         rewriter_(graph),
         pending_(graph.nodes().size()) {
     const size_t count = graph.nodes().size();
+    bool follows = false, follows_late = false;  // messages do, from here on
     is_split_.assign(count, false);
     follows_.assign(count, false);
     is_fetched_.assign(count, false);
@@ -47,6 +48,11 @@ class GatherOverlap {
           follows_late_[index] =
               follows_late_[index] || follows_late_[before] || (is_split_[before] && is_late_[before]);
         }
+      // Messages keep their order, or two ranks might wait for each other.
+      if (is_message(node)) {
+        follows = follows_[index] = follows_[index] || follows;
+        follows_late = follows_late_[index] = follows_late_[index] || follows_late;
+      }
       is_fetched_[index] = gathers_state(node);
       is_split_[index] = split_of(node) != nullptr && !follows_[index] && !follows_late_[index] && !is_fetched_[index];
       if (is_fetched_[index]) fetched_.push_back(index);
@@ -70,7 +76,8 @@ class GatherOverlap {
     }
     for (size_t index = 0; index < graph_.nodes().size(); ++index) {
       if (is_late_[index]) continue;
-      if (is_split_[index] && !is_there(index))
+      if (is_there(index)) continue;
+      if (is_split_[index])
         wait(index);
       else if (follows_[index])
         rewriter_.copy(node_at(index));
@@ -160,6 +167,7 @@ class GatherOverlap {
       under_way.push_back(index);
     }
     while (!under_way.empty()) end_late(under_way);
+    copy_ready_from(0);
   }
 
   /// Waits for the first, and adds what only waited for it.
@@ -167,11 +175,19 @@ class GatherOverlap {
     const size_t first = under_way.front();
     wait(first);
     under_way.pop_front();
-    for (size_t index = first + 1; index < graph_.nodes().size(); ++index) {
+    copy_ready_from(first + 1);
+  }
+  void copy_ready_from(size_t first) {
+    bool is_message_waiting = false;
+    for (size_t index = first; index < graph_.nodes().size(); ++index) {
       if (!follows_late_[index] || is_there(index)) continue;
-      const std::vector<ValueId>& inputs = graph_.nodes()[index].inputs;
-      if (std::all_of(inputs.begin(), inputs.end(), [&](ValueId input) { return rewriter_.is_mapped(input); }))
+      const Node& node = graph_.nodes()[index];
+      const bool is_ready = std::all_of(node.inputs.begin(), node.inputs.end(),
+                                        [&](ValueId input) { return rewriter_.is_mapped(input); });
+      if (is_ready && !(is_message(node) && is_message_waiting))
         rewriter_.copy(node_at(index));
+      else
+        is_message_waiting = is_message_waiting || is_message(node);
     }
   }
 

@@ -199,12 +199,12 @@ std::vector<size_t> cut_by_cost(const std::vector<double>& seconds, const std::v
   std::vector<double> sums{0};
   for (const double each : seconds) sums.push_back(sums.back() + each);
   const auto cost = [&](size_t begin, size_t end) { return sums[end] - sums[begin]; };
-  constexpr double kNever = std::numeric_limits<double>::infinity();
+  constexpr double kUnbounded = std::numeric_limits<double>::infinity();
   // The smallest largest part of the first `end` pieces, for one part more each time.
-  std::vector<double> least(count + 1, kNever);
+  std::vector<double> least(count + 1, kUnbounded);
   least[0] = 0;
   for (size_t part = 0; part < wanted; ++part) {
-    std::vector<double> next(count + 1, kNever);
+    std::vector<double> next(count + 1, kUnbounded);
     for (size_t end = part + 1; end <= count; ++end)
       for (size_t begin = end; begin-- > part;) {
         if (cost(begin, end) >= next[end]) break;
@@ -213,11 +213,11 @@ std::vector<size_t> cut_by_cost(const std::vector<double>& seconds, const std::v
     least = std::move(next);
   }
   const double limit = least[count] * (1 + kSlack);
-  std::vector<double> bytes(count + 1, kNever);
+  std::vector<double> bytes(count + 1, kUnbounded);
   std::vector<std::vector<size_t>> from(wanted, std::vector<size_t>(count + 1, 0));
   bytes[0] = 0;
   for (size_t part = 0; part < wanted; ++part) {
-    std::vector<double> next(count + 1, kNever);
+    std::vector<double> next(count + 1, kUnbounded);
     for (size_t end = part + 1; end <= count; ++end)
       for (size_t begin = end; begin-- > part && cost(begin, end) <= limit;) {
         const double all = bytes[begin] + (begin > 0 ? static_cast<double>(crossing[begin]) : 0);
