@@ -96,6 +96,12 @@ TEST(Traffic, OfHostsIsThatOfTheirRanksTogether) {
   EXPECT_TRUE(traffic_of(reduced, {.ranks = 1}).empty());
 }
 
+TEST(Traffic, OfAPipelineIsWhatStagesSend) {
+  const std::vector<LinkTraffic> traffic = traffic_of({.sent = 700}, {.ranks = 2, .ranks_per_host = 2, .pipeline = 2});
+  ASSERT_EQ(traffic.size(), 1u);
+  EXPECT_NEAR(traffic[0].bytes, 700, 1e-9);
+}
+
 TEST(Strategy, IsKeptByTheKeysOfTheRecipe) {
   spec::RunSpec spec;
   spec.model.name = "lenet5";

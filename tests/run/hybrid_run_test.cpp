@@ -161,15 +161,6 @@ TEST_F(HybridRun, CheckpointsOfSharedStagesAreReadByAnyMesh) {
   }
 }
 
-TEST_F(HybridRun, MoreThanTheOptimisersStatesIsNotSharedByStages) {
-  for (const int64_t zero : {2, 3}) {
-    spec::RunSpec run = spec(1);
-    run.shard.zero = zero;
-    EXPECT_NE(test::error_of([&] { on_mesh(run, 1, 2); }).find("set shard.zero=1, which shares the optimiser's states"),
-              std::string::npos);
-  }
-}
-
 TEST_F(HybridRun, CheckpointsOfSharedStatesOfPartsAreReadByAnyMesh) {
   const spec::RunSpec run = spec(3, "0");
   spec::RunSpec alone = run;

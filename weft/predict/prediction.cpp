@@ -21,7 +21,8 @@ std::vector<LinkTraffic> traffic_of(const ExchangedBytes& exchanged, const Strat
   const auto carried = [&](double members) {
     const double share = (members - 1) / members;
     return 2 * share * static_cast<double>(exchanged.reduced) +
-           share * ranks * static_cast<double>(exchanged.gathered) + share * static_cast<double>(exchanged.scattered);
+           share * ranks * static_cast<double>(exchanged.gathered) + share * static_cast<double>(exchanged.scattered) +
+           static_cast<double>(exchanged.sent);
   };
   std::vector<LinkTraffic> traffic;
   if (strategy.hosts() > 1)

@@ -31,6 +31,7 @@ ordered_json to_json(const StepTime& time, bool with_timeline) {
   row["reduced_bytes"] = time.exchanged.reduced;
   row["gathered_bytes"] = time.exchanged.gathered;
   row["scattered_bytes"] = time.exchanged.scattered;
+  row["sent_bytes"] = time.exchanged.sent;
   if (!with_timeline) return row;
   ordered_json spans = ordered_json::array();
   for (const Span& span : time.timeline)
@@ -54,7 +55,7 @@ StepTime time_from(const json& row) {
   time.by_source = {row.at("rated_seconds").get<double>(), row.at("interpolated_seconds").get<double>(),
                     row.at("measured_seconds").get<double>()};
   time.exchanged = {row.at("reduced_bytes").get<int64_t>(), row.at("gathered_bytes").get<int64_t>(),
-                    row.at("scattered_bytes").get<int64_t>()};
+                    row.at("scattered_bytes").get<int64_t>(), row.value("sent_bytes", int64_t{0})};
   return time;
 }
 

@@ -35,7 +35,7 @@ int64_t rows_of_rank(const program::PreparedRun& run, int64_t batch) {
 
 void set_loading(StagePrediction& stage, const Sources& sources, const Strategy& strategy) {
   if (sources.sample_seconds <= 0) return;
-  const double samples = static_cast<double>(stage.samples()) / static_cast<double>(strategy.ranks);
+  const double samples = static_cast<double>(stage.samples()) / static_cast<double>(strategy.data());
   stage.loading_seconds = loading_seconds(samples * sources.sample_seconds, stage.time.whole(),
                                           {.cores = sources.cores,
                                            .threads = strategy.threads,

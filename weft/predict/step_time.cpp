@@ -113,7 +113,8 @@ class Runs {
     const int64_t bytes = bytes_of(graph_, node);
     const std::string axis = is_message(node) ? kPipelineAxis : axis_of_exchange(node);
     const double seconds = exchange_.seconds(axis, ops.whole, bytes);
-    count(ops.whole, bytes, times, into);
+    // Whoever sends counts a message.
+    if (ops.whole != std::string_view(kReceive)) count(ops.whole, bytes, times, into);
     if (!is_collective_start(node) || !exchange_.hides) {
       add(Part::exchange, seconds, name, times, begin, into, timeline);
       if (is_collective_start(node)) arrivals_[{ops.whole, node.attributes.integer("number")}] = now_;
@@ -133,6 +134,8 @@ class Runs {
       into.exchanged.gathered += counted;
     else if (op == kReduceScatter)
       into.exchanged.scattered += counted;
+    else if (op == kSend)
+      into.exchanged.sent += counted;
     else
       into.exchanged.reduced += counted;
   }

@@ -38,6 +38,7 @@ struct ExchangedBytes {
   int64_t reduced = 0;    // each rank gets the sum of all
   int64_t gathered = 0;   // a rank's part of what all get
   int64_t scattered = 0;  // whole operands of which each rank gets its part of the sum
+  int64_t sent = 0;       // to one other rank: messages between the stages of a pipeline
 };
 
 struct StepTime {
