@@ -9,6 +9,7 @@
 #include "weft/graph/tensor_parts.h"
 #include "weft/passes/ranks/partition.h"
 #include "weft/step/data_parallel.h"
+#include "weft/step/experts.h"
 #include "weft/step/micro_batches.h"
 #include "weft/step/optimizers/ema.h"
 #include "weft/step/rank_mesh.h"
@@ -40,7 +41,7 @@ bool is_flat(const Shardings& shardings, const std::string& state) {
 bool may_be_shared(const SlotSpec& slot, const spec::RunSpec& spec, const Shardings& shardings) {
   const std::string average = slot_name(kEmaSlot, "");
   if (slot.name.starts_with(average)) return is_flat(shardings, slot.name.substr(average.size()));
-  return !is_own_sum(slot.name, spec) && is_large(slot.type);
+  return !is_own_sum(slot.name, spec) && is_large(slot.type) && !is_part_along_data(shardings, slot.name);
 }
 
 /// Of what ranks along the axis tensor have split already, each part is shared. A whole tensor has this shape.
@@ -59,9 +60,12 @@ bool may_be_shared(const models::ParameterSpec& parameter, const Shape& shape) {
 
 passes::PartitionOptions options_of(const TrainingStep& step, const spec::RunSpec& spec, int ranks) {
   passes::PartitionOptions options{.axis = {kDataAxis, ranks}, .states = {}};
-  for (const auto& [name, sharding] : step.shardings)
-    if (sharding.flat) options.states.emplace(name, flat_of_part(sharding));
   options.of_each_rank = {"seed", kStop, kShardIndex};
+  for (const auto& [name, sharding] : step.shardings)
+    if (sharding.flat)
+      options.states.emplace(name, flat_of_part(sharding));
+    else if (is_part_along_data(step.shardings, name))
+      options.of_each_rank.insert(name);
   for (const SlotSpec& slot : step.slots)
     if (is_own_sum(slot.name, spec)) options.of_each_rank.insert(slot.name);
   // The tree of virtual ranks is the all-reduce's.
@@ -82,6 +86,7 @@ void share_states(TrainingStep& step, const spec::RunSpec& spec, int ranks) {
   if (spec.shard.zero == 0 || ranks == 1) return;
   if (spec.shard.zero >= kWeightsShared)
     for (const models::ParameterSpec& parameter : step.parameters) {
+      if (is_part_along_data(step.shardings, parameter.name)) continue;
       Sharding sharding = shared_over_data(step.shardings, parameter.name, parameter.shape, ranks);
       if (may_be_shared(parameter, flat_of_part(sharding).whole))
         step.shardings[parameter.name] = StateSharding(std::move(sharding));
