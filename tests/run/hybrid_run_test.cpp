@@ -141,6 +141,49 @@ TEST_F(HybridRun, CheckpointsOfSharedStatesOfPartsAreReadByAnyMesh) {
     }
 }
 
+TEST_F(HybridRun, StatesOfStagesSharedAlongTheData) {
+  train(library(), accumulated(spec(4, "0")), {}, "alone");
+  spec::RunSpec run = on_mesh(spec(4, "0"), 1, 2);
+  train(library(), run, one_host(4), "kept");
+  for (const int64_t zero : {1, 2}) {
+    run.shard.zero = zero;
+    const std::string name = fmt::format("zero{}", zero);
+    train(library(), run, one_host(4), name);
+    expect_same_losses(name, "alone");
+    if (zero == 1)
+      expect_same_bits(name, "kept");
+    else
+      expect_same_losses(name, "kept", 1e-6);
+  }
+}
+
+TEST_F(HybridRun, CheckpointsOfSharedStatesOfStagesAreReadByAnyMesh) {
+  const spec::RunSpec run = spec(3, "0");
+  train(library(), accumulated(run), {}, "whole");
+  struct Case {
+    int ranks;
+    std::vector<std::string> changes;
+  };
+  int number = 0;
+  for (const int64_t zero : {1, 2})
+    for (const Case& next : {Case{4, {}}, Case{8, {"mesh.tensor=2"}}, Case{4, {"mesh.pipeline=4"}},
+                             Case{2, {"mesh.pipeline=1"}}, Case{0, {"mesh.pipeline=1"}}}) {
+      const std::string name = fmt::format("cut{}", number++);
+      on_ranks(one_host(4), [&](const RunOptions& given) {
+        spec::RunSpec shared = on_mesh(run, 1, 2);
+        shared.shard.zero = zero;
+        return start_run(library(), shared, path(name), stopped_after(given, 7));
+      });
+      EXPECT_TRUE(on_ranks(one_host(next.ranks),
+                           [&](const RunOptions& options) {
+                             return resume_run(library(), path(name), 1, options, next.changes);
+                           })
+                      .finished)
+          << name;
+      expect_same_losses(name, "whole", 2e-5);
+    }
+}
+
 TEST_F(HybridRun, ALostRankIsNamedByAllOthers) {
   constexpr int kLost = 5;
   const spec::RunSpec run = on_mesh(spec(50, "0"), 2, 2);

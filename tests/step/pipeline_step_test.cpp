@@ -313,10 +313,10 @@ TEST(PipelineStep, WhatCannotBeIsRefusedWithTheNextStep) {
 TEST(PipelineStep, WhatAPipelineCannotBeCombinedWithIsRefused) {
   const PipelineRig rig(model("alexnet"), 2, 4);
   spec::RunSpec spec = rig.pipelined(2, "1f1b");
-  spec.shard.zero = 1;
+  spec.virtual_ranks = 2;
   EXPECT_EQ(test::error_of([&] { spec::resolve(spec); }, ErrorKind::usage),
-            "mesh.pipeline = 2 with shard.zero = 1: each rank has the states of its layers alone already; leave one of "
-            "the two away");
+            "mesh.pipeline = 2 with virtual_ranks = 2: micro-batches take the place of shards; leave one of the two "
+            "away");
 }
 
 }  // namespace

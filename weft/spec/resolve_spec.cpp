@@ -197,8 +197,11 @@ void check_pipeline(const RunSpec& spec) {
   const auto refuse = [&](const std::string& other, const char* why) {
     fail(ErrorKind::usage, "mesh.pipeline = {} with {}: {}; leave one of the two away", spec.mesh.pipeline, other, why);
   };
-  if (spec.shard.zero > 0)
-    refuse(fmt::format("shard.zero = {}", spec.shard.zero), "each rank has the states of its layers alone already");
+  if (spec.shard.zero > 2)
+    fail(ErrorKind::usage,
+         "mesh.pipeline = {} with shard.zero = {}: each micro-batch would gather the weights of its layers anew; set "
+         "shard.zero=2, with which the ranks of a stage share the optimiser's states and the sums of gradients",
+         spec.mesh.pipeline, spec.shard.zero);
   if (spec.virtual_ranks > 0)
     refuse(fmt::format("virtual_ranks = {}", spec.virtual_ranks), "micro-batches take the place of shards");
   if (spec.averaging.period > 0)

@@ -282,10 +282,11 @@ TrainingStep build_training_step(const Library& library, const spec::RunSpec& sp
   TrainingStep step = build_whole_step(library, spec, input, options);
   step.mesh =
       Mesh({{kPipelineAxis, spec.mesh.pipeline}, {kDataAxis, options.ranks}, {kTensorAxis, options.tensor_ranks}});
-  if (is_pipelined(spec)) return step;  // which was split before it was cut
-  if (options.ranks > 1 && draws_by_global_index(spec)) step.graph = draw_by_global_index(step.graph, options.ranks);
-  note_parts(step);
-  split_weights(step, spec, options.tensor_ranks);
+  if (!is_pipelined(spec)) {  // which was split before it was cut
+    if (options.ranks > 1 && draws_by_global_index(spec)) step.graph = draw_by_global_index(step.graph, options.ranks);
+    note_parts(step);
+    split_weights(step, spec, options.tensor_ranks);
+  }
   share_states(step, spec, options.ranks);
   return step;
 }
