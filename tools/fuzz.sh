@@ -6,6 +6,7 @@ cd "$(dirname "$0")/.."
 seconds=${1:-600}
 [ $# -gt 0 ] && shift
 targets=${*:-npy onnx_model deployed_model idx cifar10 csv text image safetensors recipe graph symbolic_graph manifest run_files pairs labelled mask packed_manifest packed_index packed_record}
+tools/install_packages.sh develop
 cmake --preset fuzz >/dev/null
 for target in $targets; do programs="${programs:-} fuzz_$target"; done
 # shellcheck disable=SC2086  # a list of words

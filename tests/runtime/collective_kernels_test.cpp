@@ -94,6 +94,7 @@ std::vector<OneOp> ops_of(int64_t ranks) {
           {kAllGather, {{"ranks", ranks}}, Shape{5, 3}},
           {kReduceScatter, {{"ranks", ranks}, {"reduction", "sum"}}, Shape{ranks * 5, 3}},
           {kReduceScatter, {{"ranks", ranks}, {"reduction", "mean"}}, Shape{ranks * 2000, 3}},
+          {kAllToAll, {{"ranks", ranks}}, Shape{ranks * 4, 3}},
           {kBroadcast, {{"root", ranks - 1}}, Shape{5, 3}},
           {kReduceToRoot, {{"root", ranks - 1}}, Shape{4000, 3}}};
 }
@@ -118,6 +119,9 @@ Tensor expected(const OneOp& one, const std::vector<Tensor>& all, int rank) {
       value = all[static_cast<size_t>(i / elements)].data_as<float>()[i % elements];
     else if (one.name == kBroadcast)
       value = all.back().data_as<float>()[i];
+    else if (one.name == kAllToAll)
+      value = all[static_cast<size_t>(i * ranks / elements)]
+                  .data_as<float>()[rank * (elements / ranks) + i % (elements / ranks)];
     else if (one.name == kReduceScatter)
       value = sum(rank * result.elements() + i);
     else if (one.name == kAllReduce || rank == ranks - 1)
@@ -134,7 +138,9 @@ TEST(CollectiveKernels, ComputeWhatTheOpsMeanWholeAndInHalves) {
       for (size_t rank = 0; rank < group.size(); ++rank) all.push_back(random_tensor(one.operand, rank + 1));
       on_ranks(group, [&](int rank, const Evaluate& evaluate) {
         const Tensor wanted = expected(one, all, rank);
-        for (const Graph& graph : {graph_of(one), graph_of_halves(one)})
+        std::vector<Graph> graphs = {graph_of(one)};
+        if (one.name != kAllToAll) graphs.push_back(graph_of_halves(one));
+        for (const Graph& graph : graphs)
           for (int run = 0; run < 2; ++run) {
             const Tensor operand = all[static_cast<size_t>(rank)].clone();
             const Tensor result = evaluate(graph, {{"x", operand}}).at("y");

@@ -313,15 +313,10 @@ TEST(PipelineStep, WhatCannotBeIsRefusedWithTheNextStep) {
 TEST(PipelineStep, WhatAPipelineCannotBeCombinedWithIsRefused) {
   const PipelineRig rig(model("alexnet"), 2, 4);
   spec::RunSpec spec = rig.pipelined(2, "1f1b");
-  for (const int64_t zero : {2, 3}) {
-    spec.shard.zero = zero;
-    EXPECT_EQ(
-        test::error_of([&] { spec::resolve(spec); }, ErrorKind::usage),
-        fmt::format("mesh.pipeline = 2 with shard.zero = {}: the gradients of all micro-batches are exchanged once a "
-                    "step, and weights are read by each of them; set shard.zero=1, which shares the optimiser's "
-                    "states, or leave one of the two away",
-                    zero));
-  }
+  spec.virtual_ranks = 2;
+  EXPECT_EQ(test::error_of([&] { spec::resolve(spec); }, ErrorKind::usage),
+            "mesh.pipeline = 2 with virtual_ranks = 2: micro-batches take the place of shards; leave one of the two "
+            "away");
 }
 
 }  // namespace

@@ -99,8 +99,8 @@ ExchangedBytes exchanged_bytes_of(const Graph& graph, bool completes) {
   for (size_t index = 0; index < graph.nodes().size(); ++index) {
     const Node& node = graph.nodes()[index];
     if (find_collective(node) == nullptr || is_collective_wait(node) || (is_completing[index] && !completes)) continue;
-    for (const ValueId input : node.inputs)
-      (is_gather(node) ? bytes.gathered : bytes.reduced) += graph.type(input).bytes();
+    const bool gets_parts = is_gather(node) || node.op->name == kAllToAll;
+    for (const ValueId input : node.inputs) (gets_parts ? bytes.gathered : bytes.reduced) += graph.type(input).bytes();
   }
   return bytes;
 }

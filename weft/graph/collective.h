@@ -2,8 +2,9 @@
 // itself; in its place may stand `all_reduce_start`, after which the results are under way, and `all_reduce_wait`,
 // after which they are there. Both carry the number of the collective, so that what one began the other ends. The same
 // of `all_gather`, which gives all ranks the parts that each of them has, of `reduce_scatter`, which gives each its
-// part of the sum, and of `broadcast` and `reduce_to_root`, which give all what one has and one the sum of all. `send`
-// and `receive` are messages between two ranks, whose graphs may differ.
+// part of the sum, and of `broadcast` and `reduce_to_root`, which give all what one has and one the sum of all.
+// `all_to_all`, in which each rank has something for each, is always complete in itself. `send` and `receive` are
+// messages between two ranks, whose graphs may differ.
 #pragma once
 
 #include <span>
@@ -23,6 +24,7 @@ inline constexpr const char* kAllGatherWait = "all_gather_wait";
 inline constexpr const char* kReduceScatter = "reduce_scatter";
 inline constexpr const char* kReduceScatterStart = "reduce_scatter_start";
 inline constexpr const char* kReduceScatterWait = "reduce_scatter_wait";
+inline constexpr const char* kAllToAll = "all_to_all";
 inline constexpr const char* kOwnPart = "own_part";      // of what every rank has: nothing travels
 inline constexpr const char* kAxisPlace = "axis_place";  // likewise
 inline constexpr const char* kAxis = "axis";             // of an exchange: of the mesh, along which it is
@@ -45,9 +47,10 @@ inline constexpr const char* kDeferred = "deferred";  // = true, of a wait: it m
 inline constexpr const char* kPriority = "priority";  // of a start: an integer, the most urgent 0
 inline constexpr int kMostTensorsInCollective = 256;
 
-/// The ops of one kind of exchange.
+/// The ops of one kind of exchange. Empty names: it has no halves.
 struct CollectiveOps {
   const char *whole, *start, *wait;
+  bool has_halves() const { return *start != '\0'; }
 };
 inline constexpr CollectiveOps kCollectives[] = {
     {kAllReduce, kAllReduceStart, kAllReduceWait},
@@ -55,6 +58,7 @@ inline constexpr CollectiveOps kCollectives[] = {
     {kReduceScatter, kReduceScatterStart, kReduceScatterWait},
     {kBroadcast, kBroadcastStart, kBroadcastWait},
     {kReduceToRoot, kReduceToRootStart, kReduceToRootWait},
+    {kAllToAll, "", ""},
 };
 inline constexpr CollectiveOps kMessages[] = {{kSend, kSendStart, kSendWait}, {kReceive, kReceiveStart, kReceiveWait}};
 /// Those of the node among the given; null where it is none of them.

@@ -107,6 +107,18 @@ ValueId ModelBuilder::parameter(const std::string& name, const Shape& shape, Ini
   return graph().add_input(InputKind::parameter, name, {DType::f32, shape, {}});
 }
 
+ValueId ModelBuilder::parameter(const std::string& name, const Shape& shape, Initializer initializer, bool decay,
+                                const MeshAxis& axis) {
+  if (axis.size == 1) return parameter(name, shape, initializer, decay);
+  Sharding sharding{.whole = shape};
+  sharding.split.resize(static_cast<size_t>(shape.rank()));
+  sharding.split[0] = axis;
+  model_.parameters.push_back({name, shape, initializer, true, decay});
+  const ValueId part = graph().add_input(InputKind::parameter, name, {DType::f32, part_shape(sharding), {}});
+  graph().set_sharding(name, std::move(sharding));
+  return part;
+}
+
 ValueId ModelBuilder::state(const std::string& name, const Shape& shape) {
   model_.parameters.push_back({name, shape, {}, false, false});
   return graph().add_input(InputKind::state, name, {DType::f32, shape, {}});

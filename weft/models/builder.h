@@ -96,6 +96,9 @@ class ModelBuilder {
   ValueId dropout(ValueId x, double probability, const std::string& name);
   /// A parameter of its own.
   ValueId parameter(const std::string& name, const Shape& shape, Initializer initializer, bool decay);
+  /// One whose first dimension the ranks along `axis` divide evenly: the value is the part of one of them.
+  ValueId parameter(const std::string& name, const Shape& shape, Initializer initializer, bool decay,
+                    const MeshAxis& axis);
 
   /// A state of its own, which starts at zero.
   ValueId state(const std::string& name, const Shape& shape);

@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "weft/base/error.h"
+#include "weft/graph/collective.h"
+#include "weft/ops/ranks/collective.h"
+
 namespace weft::models {
 
 namespace {
@@ -46,15 +50,47 @@ Routes find_routes(ModelBuilder& m, ValueId x, const std::string& name, const Ex
   return routes;
 }
 
-/// [experts, capacity, inputs] -> [experts, capacity, outputs].
+/// [experts, capacity, width] of this rank's tokens -> [experts / ranks, ranks * capacity, width]: of all ranks'
+/// tokens, the first rank's first, those of the experts that this rank has.
+ValueId send_to_experts(Graph& graph, ValueId taken, int64_t ranks, const std::string& name) {
+  if (ranks == 1) return taken;
+  const Shape shape = graph.shape(taken);
+  const int64_t own = shape[0] / ranks;
+  ValueId come = ops::all_to_all(graph, taken, ranks, name + ".to_experts");
+  come = ops::reshape(graph, come, {ranks, own, shape[1], shape[2]}, name + ".by_rank");
+  come = ops::transpose(graph, come, {1, 0, 2, 3}, name + ".by_expert");
+  return ops::reshape(graph, come, {own, ranks * shape[1], shape[2]}, name + ".of_all_ranks");
+}
+
+/// The way back.
+ValueId send_from_experts(Graph& graph, ValueId results, int64_t ranks, const std::string& name) {
+  if (ranks == 1) return results;
+  const Shape shape = graph.shape(results);
+  const int64_t capacity = shape[1] / ranks;
+  ValueId go = ops::reshape(graph, results, {shape[0], ranks, capacity, shape[2]}, name + ".results.by_expert");
+  go = ops::transpose(graph, go, {1, 0, 2, 3}, name + ".results.by_rank");
+  go = ops::reshape(graph, go, {shape[0] * ranks, capacity, shape[2]}, name + ".results.of_ranks");
+  return ops::all_to_all(graph, go, ranks, name + ".from_experts");
+}
+
+/// [own experts, rows, inputs] -> [own experts, rows, outputs]; own are those of `experts` that this rank has.
 ValueId expert_layer(ModelBuilder& m, ValueId x, const std::string& name, int64_t experts, int64_t outputs) {
   Graph& graph = m.graph();
-  const int64_t inputs = graph.shape(x)[2];
+  const int64_t own = graph.shape(x)[0], inputs = graph.shape(x)[2];
+  const MeshAxis axis{kDataAxis, m.input().expert_ranks};
   const ValueId weight =
-      m.parameter(name + ".weight", {experts, outputs, inputs}, {Initializer::Kind::normal, 0.02}, true);
-  const ValueId bias = m.parameter(name + ".bias", {experts, outputs}, {}, false);
+      m.parameter(name + ".weight", {experts, outputs, inputs}, {Initializer::Kind::normal, 0.02}, true, axis);
+  const ValueId bias = m.parameter(name + ".bias", {experts, outputs}, {}, false, axis);
   const ValueId product = ops::matmul(graph, x, weight, false, true, name);
-  return ops::add(graph, product, ops::reshape(graph, bias, {experts, 1, outputs}), name + ".biased");
+  return ops::add(graph, product, ops::reshape(graph, bias, {own, 1, outputs}), name + ".biased");
+}
+
+void require_even_parts(const std::string& name, int64_t experts, int64_t ranks) {
+  if (experts % ranks == 0) return;
+  fail(ErrorKind::usage,
+       "shard.experts = 'data': the {} experts of '{}' cannot be divided evenly among {} ranks; choose a multiple of "
+       "{} experts, another number of ranks, or shard.experts=whole",
+       experts, name, ranks, ranks);
 }
 
 }  // namespace
@@ -66,6 +102,8 @@ int64_t expert_capacity(int64_t rows, int64_t experts, double factor) {
 
 ValueId mixture_of_experts(ModelBuilder& m, ValueId x, const std::string& name, const ExpertSizes& s) {
   Graph& graph = m.graph();
+  const int64_t ranks = m.input().expert_ranks;
+  require_even_parts(name, s.experts, ranks);
   const int64_t rows = graph.shape(x)[0], capacity = expert_capacity(rows, s.experts, s.capacity_factor);
   const int64_t slots = s.experts * capacity;
   const Routes routes = find_routes(m, x, name, s, capacity);
@@ -75,9 +113,11 @@ ValueId mixture_of_experts(ModelBuilder& m, ValueId x, const std::string& name, 
       ops::scatter_nd(graph, empty, ops::reshape(graph, routes.slots, {rows, 1}), x, "none", 0, name + ".taken");
   taken = ops::slice(graph, taken, {0, 0}, {slots, s.width});
   taken = ops::reshape(graph, taken, {s.experts, capacity, s.width}, name + ".of_experts");
+  taken = send_to_experts(graph, taken, ranks, name);
   const ValueId wide = expert_layer(m, taken, name + ".fc1", s.experts, s.hidden);
   const ValueId active = ops::gelu(graph, wide, false, name + ".gelu");
-  const ValueId results = expert_layer(m, active, name + ".fc2", s.experts, s.width);
+  const ValueId computed = expert_layer(m, active, name + ".fc2", s.experts, s.width);
+  const ValueId results = send_from_experts(graph, computed, ranks, name);
   const ValueId table =
       ops::pad(graph, ops::reshape(graph, results, {slots, s.width}), {0, 0}, {1, 0}, 0, name + ".results");
   const ValueId given = ops::embedding(graph, table, routes.slots, name + ".given");

@@ -26,6 +26,9 @@ int64_t expert_capacity(int64_t rows, int64_t experts, double factor);
 /// hidden, width], .fc1.bias [experts, hidden], .fc2.weight [experts, width, hidden], .fc2.bias [experts, width]. In
 /// training the model's extra loss grows by balance * experts * sum over experts of (share of tokens) (mean
 /// probability), equation 4.
+/// Where ranks divide the experts (ModelInput::expert_ranks), each sends its tokens to the ranks that have their
+/// experts and gets the results back, by all_to_all. Routes, capacities and the balancing loss are those of its own
+/// tokens: a group in the sense of GShard (Lepikhin et al. 2020). Error(usage) where they cannot be divided evenly.
 ValueId mixture_of_experts(ModelBuilder& m, ValueId x, const std::string& name, const ExpertSizes& sizes);
 
 }  // namespace weft::models

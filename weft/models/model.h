@@ -58,6 +58,8 @@ struct ModelInput {
   // Of a model that generates: it reads so many tokens at a time, and keeps what it needs of those before in states of
   // its own, for up to shape[0] tokens. 0: it reads all of them at once.
   int64_t new_tokens = 0;
+  /// Of training: so many ranks, each with a batch of its own, divide the experts of each layer among them.
+  int64_t expert_ranks = 1;
   /// Of training: whether a parameter stays as it is. A batch normalisation all of whose parameters do keeps its
   /// statistics too, and normalises by them as in inference. Empty: none does.
   std::function<bool(const std::string& name)> is_frozen = {};

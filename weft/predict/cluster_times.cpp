@@ -18,6 +18,7 @@ constexpr double kLinkSpread = 0.2;
 simulate::Collective collective_of(std::string_view op) {
   if (op == kAllReduce) return simulate::Collective::all_reduce;
   if (op == kAllGather) return simulate::Collective::all_gather;
+  if (op == kAllToAll) return simulate::Collective::all_to_all;
   return op == kReduceScatter ? simulate::Collective::reduce_scatter : simulate::Collective::broadcast;
 }
 

@@ -132,7 +132,7 @@ class Runs {
     const auto counted = static_cast<int64_t>(times * static_cast<double>(bytes));
     if (op == kAllGather)
       into.exchanged.gathered += counted;
-    else if (op == kReduceScatter)
+    else if (op == kReduceScatter || op == kAllToAll)  // a rank sends all but its own part
       into.exchanged.scattered += counted;
     else if (op == kSend)
       into.exchanged.sent += counted;

@@ -110,6 +110,10 @@ std::vector<CollectiveProfile> profile_collectives(const Graph& graph, const Pla
         begun.algorithm = fmt::format("{} rank {}", begun.kind == kSend ? "to" : "from", begun.peer);
         begun.took_seconds = seconds;
       }
+      if (begun.kind == kAllToAll) {
+        begun.algorithm = "a message to each rank";
+        begun.took_seconds = seconds;
+      }
       begun.predicted_seconds = predicted_seconds(ranks, begun.kind, begun.bytes);
       (is_half ? begun.start_seconds : begun.wait_seconds) = seconds;
       const double begin = predicted.begins[index];

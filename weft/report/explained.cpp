@@ -31,7 +31,7 @@ std::vector<CollectiveProfile> collectives_of(const CompiledStep& step, const Pr
   std::vector<CollectiveProfile> all =
       profile_collectives(step.graph, step.plan, profile, planned.ranks(), planned.costs());
   for (CollectiveProfile& one : all) {
-    if (one.is_message()) continue;
+    if (!one.algorithm.empty()) continue;  // there is no choice of them
     comm::Collectives& collectives = *planned.collectives(axis_of_exchange(step.graph.node(one.node)));
     const comm::CollectiveId id = collectives.prepare(reduction_of(signature_of(step.graph, one.node)));
     one.algorithm = collectives.describe(id);

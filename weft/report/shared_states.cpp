@@ -6,6 +6,7 @@
 
 #include "weft/base/format.h"
 #include "weft/graph/tensor_parts.h"
+#include "weft/step/micro_batches.h"
 #include "weft/step/optimizers/optimizer.h"
 #include "weft/step/virtual_ranks.h"
 
@@ -18,7 +19,8 @@ std::string shared_states_text(const Graph& graph) {
     const int64_t bytes = align_up(graph.type(input.value).bytes());
     const bool is_slot = input.name.starts_with(step::kSlotPrefix);
     const bool is_sum = input.name.starts_with(step::slot_name(step::kGradientSumSlot, "")) ||
-                        input.name.starts_with(step::slot_name(step::kShardSumSlot, ""));
+                        input.name.starts_with(step::slot_name(step::kShardSumSlot, "")) ||
+                        input.name.starts_with(step::slot_name(step::kMicroSumSlot, ""));
     (is_sum ? sums : is_slot ? slots : weights) += bytes;
     const int64_t parts = input.sharding ? parts_of(*input.sharding) : 1;
     if (parts == 1) continue;

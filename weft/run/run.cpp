@@ -153,6 +153,11 @@ void require_one_directory(const spec::RunSpec& spec, const RunOptions& options)
            "--copies with {} = {}: no host has all states to keep; leave --copies away, and name a run directory on a "
            "file system that all hosts share with --run",
            name, ranks);
+  if (spec.shard.experts != "whole")
+    fail(ErrorKind::usage,
+         "--copies with shard.experts = '{}': no host has all states to keep; leave --copies away, and name a run "
+         "directory on a file system that all hosts share with --run",
+         spec.shard.experts);
   if (spec.shard.zero == 0) return;
   fail(
       ErrorKind::usage,

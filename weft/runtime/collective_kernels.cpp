@@ -108,6 +108,54 @@ class CollectiveKernel : public Kernel {
   std::vector<int64_t> input_bytes_, output_bytes_;  // per tensor
 };
 
+/// Messages to and from all others, all under way at once.
+class AllToAllKernel : public Kernel {
+ public:
+  AllToAllKernel(std::shared_ptr<comm::Collectives> collectives, const NodeSignature& node)
+      : collectives_(std::move(collectives)),
+        name_(fmt::format("'{}'", node.name)),
+        bytes_(node.inputs[0].bytes() / node.attributes.integer("ranks")) {}
+
+  std::string name() const override { return "comm"; }
+
+  void run(const KernelArguments& arguments) override {
+    // Here and not before: planning makes kernels that never run.
+    if (messages_.empty()) prepare();
+    // What is sent is only read.
+    auto* const from = const_cast<std::byte*>(arguments.input<std::byte>(0));
+    auto* const to = arguments.output<std::byte>(0);
+    for (const Message& message : messages_)
+      collectives_->start(message.id, (message.sends ? from : to) + message.peer * bytes_);
+    const int64_t own = collectives_->rank() * bytes_;
+    std::memcpy(to + own, from + own, static_cast<size_t>(bytes_));
+    for (const Message& message : messages_) collectives_->wait(message.id);
+  }
+
+ private:
+  struct Message {
+    comm::MessageId id;
+    bool sends = false;
+    int peer = 0;
+  };
+
+  /// Room for what comes before what leaves. The next rank first, so that not all send to the same one.
+  void prepare() {
+    const int ranks = collectives_->size(), rank = collectives_->rank();
+    for (const bool sends : {false, true})
+      for (int distance = 1; distance < ranks; ++distance) {
+        const int peer = (rank + (sends ? distance : ranks - distance)) % ranks;
+        messages_.push_back(
+            {collectives_->prepare(comm::MessageSpec{.name = name_, .bytes = bytes_, .sends = sends, .peer = peer}),
+             sends, peer});
+      }
+  }
+
+  const std::shared_ptr<comm::Collectives> collectives_;
+  const std::string name_;
+  const int64_t bytes_;  // from each rank to each
+  std::vector<Message> messages_;
+};
+
 /// The rank's part of what it has whole.
 class OwnPartKernel : public Kernel {
  public:
@@ -200,8 +248,14 @@ void add_collective_kernels(KernelTable& table, const CollectivesByAxis& axes) {
       {"comm", [axes](const NodeSignature& node, const KernelOptions&, std::string&) -> std::unique_ptr<Kernel> {
          return std::make_unique<AxisPlaceKernel>(collectives_of(axes, node)->rank());
        }});
+  table.add_first(
+      kAllToAll,
+      {"comm", [axes](const NodeSignature& node, const KernelOptions&, std::string&) -> std::unique_ptr<Kernel> {
+         return std::make_unique<AllToAllKernel>(collectives_of(axes, node), node);
+       }});
   using Part = CollectiveKernel::Part;
-  for (const CollectiveOps& ops : kCollectives)
+  for (const CollectiveOps& ops : kCollectives) {
+    if (!ops.has_halves()) continue;
     for (const auto& [op, part] :
          {std::pair{ops.whole, Part::both}, std::pair{ops.start, Part::start}, std::pair{ops.wait, Part::wait}}) {
       const auto make = [axes, part = part](const NodeSignature& node, const KernelOptions& options,
@@ -213,6 +267,7 @@ void add_collective_kernels(KernelTable& table, const CollectivesByAxis& axes) {
       };
       table.add_first(op, {"comm", make});
     }
+  }
 }
 
 }  // namespace weft

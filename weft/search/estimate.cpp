@@ -149,10 +149,11 @@ double Estimator::gradient_seconds(const Question& of) const {
         late += static_cast<double>(layer.weight_bytes);
       }
     double seconds = rows + reduced(std::max(0.0, bytes - late));
-    // Weights are gathered before each batch's forward and backward part; level 2 and 3 exchange with each batch.
+    // Weights are gathered before each batch's forward and backward part; level 2 and 3 exchange with each batch, or
+    // micro-batch.
     if (s.zero >= 3) seconds += of.batches() * of.exchange.of(kAllGather, static_cast<int64_t>(bytes) / s.data());
-    if (s.zero >= 2 && s.accumulate > 1)
-      seconds += (of.batches() - 1) * of.exchange.of(kReduceScatter, static_cast<int64_t>(bytes));
+    const double terms = s.pipeline > 1 ? static_cast<double>(s.micro_batches) : of.batches();
+    if (s.zero >= 2) seconds += (terms - 1) * of.exchange.of(kReduceScatter, static_cast<int64_t>(bytes));
     longest = std::max(longest, seconds);
   }
   if (!of.exchange.hides || of.ranks > 1) return longest;

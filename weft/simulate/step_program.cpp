@@ -18,6 +18,7 @@ std::optional<Collective> kind_of(const Node& node) {
   if (whole == kAllReduce) return Collective::all_reduce;
   if (whole == kAllGather) return Collective::all_gather;
   if (whole == kReduceScatter) return Collective::reduce_scatter;
+  if (whole == kAllToAll) return Collective::all_to_all;
   return Collective::broadcast;  // and a reduction to a root, which is one backwards
 }
 

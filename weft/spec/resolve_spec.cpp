@@ -152,9 +152,31 @@ void check_tensor(const RunSpec& spec) {
          tensor, spec.compression.method);
 }
 
+/// Of experts that ranks divide.
+void check_experts(const RunSpec& spec) {
+  if (spec.shard.experts == "whole") return;
+  const auto refuse = [](const std::string& other, const char* why) {
+    fail(ErrorKind::usage, "shard.experts = 'data' with {}: {}; leave one of the two away", other, why);
+  };
+  if (spec.mesh.tensor > 1)
+    refuse(fmt::format("mesh.tensor = {}", spec.mesh.tensor), "ranks that share the layers divide the experts already");
+  if (spec.mesh.pipeline > 1)
+    refuse(fmt::format("mesh.pipeline = {}", spec.mesh.pipeline), "a stage keeps all experts of its layers");
+  if (spec.virtual_ranks > 0)
+    refuse(fmt::format("virtual_ranks = {}", spec.virtual_ranks),
+           "the result would depend on how many ranks divide the tokens");
+  if (spec.balance.grains > 0)
+    refuse(fmt::format("balance.grains = {}", spec.balance.grains),
+           "ranks would wait for the tokens of others that take more grains");
+  if (spec.averaging.period > 0)
+    refuse(fmt::format("averaging.period = {}", spec.averaging.period),
+           "ranks that train on their own need all experts");
+}
+
 /// What must be so on any number of ranks.
 void check_shard(const RunSpec& spec) {
   check_tensor(spec);
+  check_experts(spec);
   const int64_t zero = spec.shard.zero;
   if (zero == 0) return;
   if (spec.averaging.period > 0)
@@ -175,11 +197,10 @@ void check_pipeline(const RunSpec& spec) {
   const auto refuse = [&](const std::string& other, const char* why) {
     fail(ErrorKind::usage, "mesh.pipeline = {} with {}: {}; leave one of the two away", spec.mesh.pipeline, other, why);
   };
-  if (spec.shard.zero > 1)
+  if (spec.shard.zero > 2)
     fail(ErrorKind::usage,
-         "mesh.pipeline = {} with shard.zero = {}: the gradients of all micro-batches are exchanged once a step, and "
-         "weights are read by each of them; set shard.zero=1, which shares the optimiser's states, or leave one of the "
-         "two away",
+         "mesh.pipeline = {} with shard.zero = {}: each micro-batch would gather the weights of its layers anew; set "
+         "shard.zero=2, with which the ranks of a stage share the optimiser's states and the sums of gradients",
          spec.mesh.pipeline, spec.shard.zero);
   if (spec.virtual_ranks > 0)
     refuse(fmt::format("virtual_ranks = {}", spec.virtual_ranks), "micro-batches take the place of shards");
@@ -333,13 +354,14 @@ void check_validation(const RunSpec& spec) {
 
 /// What gradients of one rank cannot be measured with; null: nothing.
 const char* noise_conflict(const RunSpec& spec) {
-  return scales_loss(spec)         ? "a loss that is scaled: set loss_scaling.mode=none"
-         : spec.virtual_ranks > 0  ? "virtual ranks: set virtual_ranks=0"
-         : spec.shard.zero == 3    ? "weights that ranks share: set shard.zero to 2 or less"
-         : spec.mesh.tensor > 1    ? "ranks that share the layers: set mesh.tensor=1"
-         : spec.mesh.pipeline > 1  ? "ranks that divide the layers: set mesh.pipeline=1"
-         : spec.balance.grains > 0 ? "grains: set balance.grains=0"
-                                   : nullptr;
+  return scales_loss(spec)              ? "a loss that is scaled: set loss_scaling.mode=none"
+         : spec.virtual_ranks > 0       ? "virtual ranks: set virtual_ranks=0"
+         : spec.shard.zero == 3         ? "weights that ranks share: set shard.zero to 2 or less"
+         : spec.mesh.tensor > 1         ? "ranks that share the layers: set mesh.tensor=1"
+         : spec.mesh.pipeline > 1       ? "ranks that divide the layers: set mesh.pipeline=1"
+         : spec.balance.grains > 0      ? "grains: set balance.grains=0"
+         : spec.shard.experts == "data" ? "experts that ranks divide: set shard.experts=whole"
+                                        : nullptr;
 }
 
 void check_noise(const RunSpec& spec) {

@@ -11,6 +11,7 @@
 #include "weft/step/data_parallel.h"
 #include "weft/step/micro_batches.h"
 #include "weft/step/placed_update.h"
+#include "weft/step/sharded_states.h"
 #include "weft/step/synchronised_norm.h"
 #include "weft/step/tensor_parallel.h"
 
@@ -50,7 +51,8 @@ class PipelineStep {
         slots_(build_update(entries)),
         splits_(split_weights(micro, update_, slots_, parameters, spec, place.tensor_ranks)),
         layout_(lay_out(micro, spec, costs)),
-        rank_(micro, layout_, place),
+        exchanges_(exchanges()),
+        rank_(micro, layout_, place, exchanges_),
         placed_(place_update(update_, layout_.ranks, [this](const GraphInput& input) { return holders_of(input); })),
         number_(rank_.free_number()) {}
 
@@ -111,6 +113,16 @@ class PipelineStep {
   }
   std::vector<int> holders_of(const GraphInput& input) const {
     return input.kind == InputKind::scalar ? all() : holders_of(input.name);
+  }
+
+  /// Sums of gradients of which ranks along the axis data keep parts: each term is exchanged.
+  std::vector<bool> exchanges() const {
+    std::vector<bool> exchanges;
+    for (size_t index = 0; index < micro_.trained.size(); ++index) {
+      const TensorType& sum = micro_.graph.type(micro_.trained[index].value);
+      exchanges.push_back(place_.others > 1 && !layout_.contributors[index].empty() && shares_sum(spec_, sum));
+    }
+    return exchanges;
   }
 
   /// So many numbers of messages, the same on all ranks.
@@ -181,7 +193,8 @@ class PipelineStep {
       const std::string& name = micro_.trained[index].name;
       if (!rank_.is_held(name)) continue;
       ValueId gradient = sum_of(index, numbers[index]);
-      if (place_.others > 1) gradient = ops::all_reduce(rank_.graph(), gradient, "mean", "all_reduce/" + name);
+      if (place_.others > 1 && !exchanges_[index])
+        gradient = ops::all_reduce(rank_.graph(), gradient, "mean", "all_reduce/" + name);
       gradients_[name] = gradient;
     }
   }
@@ -362,6 +375,7 @@ class PipelineStep {
   std::vector<SlotSpec> slots_;
   const Shardings splits_;  // of states that ranks along the axis tensor share
   const PipelineLayout layout_;
+  const std::vector<bool> exchanges_;  // per trained parameter
   RankGraph rank_;
   const PlacedUpdate placed_;
   std::map<std::string, ValueId> gradients_, successors_;

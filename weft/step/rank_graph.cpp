@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "weft/base/error.h"
 #include "weft/graph/collective.h"
@@ -21,10 +22,12 @@ size_t index_of(ValueId id) { return static_cast<size_t>(id.index); }
 
 }  // namespace
 
-RankGraph::RankGraph(const MicroBatch& micro, const PipelineLayout& layout, const PipelinePlace& place)
+RankGraph::RankGraph(const MicroBatch& micro, const PipelineLayout& layout, const PipelinePlace& place,
+                     std::vector<bool> exchanges)
     : micro_(micro),
       layout_(layout),
       place_(place),
+      exchanges_(std::move(exchanges)),
       graph_(micro.graph.registry(), micro.graph.name()),
       made_(static_cast<size_t>(layout.micro_batches), std::vector<ValueId>(micro.graph.values().size())),
       expected_(made_.size(), std::vector<ValueId>(layout.messages.size())),
@@ -128,7 +131,7 @@ void RankGraph::emit(int m, NodeId id) {
     send_value(m, value);
     if (const auto update = updates_.find(value.index); update != updates_.end())
       states_[update->second] = changed_[update->second] = outputs[output];
-    add_terms(value, outputs[output]);
+    add_terms(m, value, outputs[output]);
     add_to_outputs(value, outputs[output]);
   }
 }
@@ -192,7 +195,7 @@ void RankGraph::end_sends(double now) {
   });
 }
 
-void RankGraph::add_terms(ValueId value, ValueId made) {
+void RankGraph::add_terms(int m, ValueId value, ValueId made) {
   const auto found = terms_.find(value.index);
   if (found == terms_.end()) return;
   if (!share_.valid()) {
@@ -208,7 +211,9 @@ void RankGraph::add_terms(ValueId value, ValueId made) {
       sums_.push_back({slot_name(kMicroSumSlot, name), {DType::f32, micro_.graph.shape(value), {}}});
       sum = state(sums_.back().name, InputKind::state, sums_.back().type);
     }
-    sum = ops::blend_update(graph_, sum, made, is_first ? begins_ : adds_, share_, "accumulate/" + name);
+    const ValueId term =
+        exchanges_[parameter] ? ops::all_reduce(graph_, made, "mean", named(m, "all_reduce/" + name)) : made;
+    sum = ops::blend_update(graph_, sum, term, is_first ? begins_ : adds_, share_, "accumulate/" + name);
   }
 }
 

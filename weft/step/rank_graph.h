@@ -28,8 +28,10 @@ struct PipelinePlace {
 
 class RankGraph {
  public:
-  /// Keeps references to the first two.
-  RankGraph(const MicroBatch& micro, const PipelineLayout& layout, const PipelinePlace& place);
+  /// Keeps references to the first two. `exchanges`: per trained parameter whether the ranks along the axis data take
+  /// the mean of its gradient in each micro-batch; else of its sum, which others do.
+  RankGraph(const MicroBatch& micro, const PipelineLayout& layout, const PipelinePlace& place,
+            std::vector<bool> exchanges);
 
   /// Forward and backward work of all micro-batches.
   void add_slots();
@@ -74,7 +76,7 @@ class RankGraph {
   ValueId resolve(int m, ValueId value);
   ValueId resolve_input(int m, ValueId value);
   void send_value(int m, ValueId value);
-  void add_terms(ValueId value, ValueId made);
+  void add_terms(int m, ValueId value, ValueId made);
   void add_to_outputs(ValueId value, ValueId made);
   Attributes message(int peer, int64_t number, const std::string& tensors) const;
   ValueId& made(int m, ValueId value);
@@ -83,6 +85,7 @@ class RankGraph {
   const MicroBatch& micro_;
   const PipelineLayout& layout_;
   const PipelinePlace place_;
+  const std::vector<bool> exchanges_;
   Graph graph_;
   std::vector<std::vector<ValueId>> made_;        // per micro-batch and value
   std::vector<std::vector<ValueId>> expected_;    // per micro-batch and message: what is under way

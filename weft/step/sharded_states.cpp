@@ -1,14 +1,18 @@
 #include "weft/step/sharded_states.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "weft/base/error.h"
 #include "weft/graph/tensor_parts.h"
 #include "weft/passes/ranks/partition.h"
 #include "weft/step/data_parallel.h"
+#include "weft/step/experts.h"
 #include "weft/step/micro_batches.h"
 #include "weft/step/optimizers/ema.h"
 #include "weft/step/rank_mesh.h"
@@ -22,13 +26,15 @@ bool is_slot_of(const std::string& state, std::string_view slot) {
   return state.starts_with(slot_name(std::string(slot), ""));
 }
 
-/// Sums that each rank collects for itself.
-bool is_own_sum(const std::string& state, const spec::RunSpec& spec) {
-  if (is_slot_of(state, kShardSumSlot) || is_slot_of(state, kMicroSumSlot)) return true;
-  return is_slot_of(state, kGradientSumSlot) && spec.shard.zero < kGradientsShared;
-}
-
 bool is_large(const TensorType& type) { return type.dtype == DType::f32 && type.elements() >= kFewestShared; }
+
+/// Sums that each rank collects for itself.
+bool is_own_sum(const SlotSpec& slot, const spec::RunSpec& spec) {
+  if (is_slot_of(slot.name, kShardSumSlot)) return true;
+  const bool is_flat = slot.sharding && slot.sharding->flat;
+  if (is_slot_of(slot.name, kMicroSumSlot)) return !is_flat && !shares_sum(spec, slot.type);
+  return is_slot_of(slot.name, kGradientSumSlot) && spec.shard.zero < kGradientsShared;
+}
 
 /// Whether ranks along the axis data share the state.
 bool is_flat(const Shardings& shardings, const std::string& state) {
@@ -40,11 +46,11 @@ bool is_flat(const Shardings& shardings, const std::string& state) {
 bool may_be_shared(const SlotSpec& slot, const spec::RunSpec& spec, const Shardings& shardings) {
   const std::string average = slot_name(kEmaSlot, "");
   if (slot.name.starts_with(average)) return is_flat(shardings, slot.name.substr(average.size()));
-  return !is_own_sum(slot.name, spec) && is_large(slot.type);
+  return !is_own_sum(slot, spec) && is_large(slot.type) && !is_part_along_data(shardings, slot.name);
 }
 
-/// Of what ranks along the axis tensor have split already, each part is shared; of what a stage of a pipeline has
-/// alone, its ranks have parts. A whole tensor has this shape.
+/// Of what ranks along the axis tensor have split already, or one stage has, each part is shared. A whole tensor has
+/// this shape.
 StateSharding shared_over_data(const Shardings& splits, const std::string& state, const Shape& whole, int ranks) {
   const auto split = splits.find(state);
   StateSharding sharding = split == splits.end() ? StateSharding(Sharding{.whole = whole}) : split->second;
@@ -60,16 +66,27 @@ bool may_be_shared(const models::ParameterSpec& parameter, const Shape& shape) {
 
 passes::PartitionOptions options_of(const TrainingStep& step, const spec::RunSpec& spec, int ranks) {
   passes::PartitionOptions options{.axis = {kDataAxis, ranks}, .states = {}};
-  for (const auto& [name, sharding] : step.shardings)
-    if (sharding.flat) options.states.emplace(name, flat_of_part(sharding));
   options.of_each_rank = {"seed", kStop, kShardIndex};
+  for (const auto& [name, sharding] : step.shardings)
+    if (sharding.flat)
+      options.states.emplace(name, flat_of_part(sharding));
+    else if (is_part_along_data(step.shardings, name))
+      options.of_each_rank.insert(name);
   for (const SlotSpec& slot : step.slots)
-    if (is_own_sum(slot.name, spec)) options.of_each_rank.insert(slot.name);
+    if (is_own_sum(slot, spec)) options.of_each_rank.insert(slot.name);
   // The tree of virtual ranks is the all-reduce's.
   options.scatters = spec.virtual_ranks == 0;
   if (const ValueId loss = step.graph.find_value("loss"); loss.valid())
     options.last_of_forward = step.graph.value(loss).producer;
   return options;
+}
+
+/// "mesh.tensor = 2 and mesh.pipeline = 4"
+std::string other_axes(const spec::RunSpec& spec) {
+  std::string text;
+  for (const auto& [name, size] : {std::pair("mesh.tensor", spec.mesh.tensor), {"mesh.pipeline", spec.mesh.pipeline}})
+    if (size > 1) text += fmt::format("{}{} = {}", text.empty() ? "" : " and ", name, size);
+  return text;
 }
 
 bool has_any(const Graph& graph, const Shardings& shardings) {
@@ -83,6 +100,7 @@ void share_states(TrainingStep& step, const spec::RunSpec& spec, int ranks) {
   if (spec.shard.zero == 0 || ranks == 1) return;
   if (spec.shard.zero >= kWeightsShared)
     for (const models::ParameterSpec& parameter : step.parameters) {
+      if (is_part_along_data(step.shardings, parameter.name)) continue;
       StateSharding sharding = shared_over_data(step.shardings, parameter.name, parameter.shape, ranks);
       if (may_be_shared(parameter, flat_of_part(sharding).whole)) step.shardings[parameter.name] = std::move(sharding);
     }
@@ -96,6 +114,10 @@ void share_states(TrainingStep& step, const spec::RunSpec& spec, int ranks) {
   if (has_any(step.graph, step.shardings)) step.graph = passes::partition(step.graph, options);
   options.last_of_forward = {};
   if (step.update && has_any(*step.update, step.shardings)) step.update = passes::partition(*step.update, options);
+}
+
+bool shares_sum(const spec::RunSpec& spec, const TensorType& gradient) {
+  return spec.shard.zero >= kGradientsShared && is_large(gradient);
 }
 
 bool shares_weights(const TrainingStep& step) {
@@ -116,10 +138,11 @@ void require_sharers(const spec::RunSpec& spec, int ranks) {
   require_mesh(spec, ranks);
   if (spec.shard.zero == 0 || data_ranks(spec, ranks) > 1) return;
   if (ranks > 1)
-    fail(ErrorKind::usage,
-         "shard.zero = {} with mesh.tensor = {} and mesh.pipeline = {} on {} ranks: states are shared along mesh.data, "
-         "and one rank is left there; start {}, or a multiple of them, or set shard.zero=0",
-         spec.shard.zero, spec.mesh.tensor, spec.mesh.pipeline, ranks, 2 * spec.mesh.tensor * spec.mesh.pipeline);
+    fail(
+        ErrorKind::usage,
+        "shard.zero = {} with {} on {} ranks: states are shared along mesh.data, and one rank is left there; start {}, "
+        "or a multiple of them, or set shard.zero=0",
+        spec.shard.zero, other_axes(spec), ranks, 2 * spec.mesh.tensor * spec.mesh.pipeline);
   fail(ErrorKind::usage,
        "shard.zero = {} with one rank, which has nobody to share its states with; start several, such as `weft launch "
        "-n 2 -- train ...`, or set shard.zero=0",

@@ -2,10 +2,11 @@
 // Ruwase and He 2020, "ZeRO: Memory optimizations toward training trillion parameter models", section 5). Every rank
 // updates its part of the weights by its part of the gradients, and then takes the others' parts.
 //   shard.zero = 1: the optimiser's slots
-//   shard.zero = 2: also the sum of the gradients of batches that are accumulated, each of which is exchanged then
+//   shard.zero = 2: also the sum of the gradients of batches that are accumulated, or of the micro-batches of a
+//                   pipeline, each of which is exchanged then
 //   shard.zero = 3: also the weights, which are gathered where a layer reads them, forward and again backward
 // Each tensor, or part of one along the axis tensor, is split by its elements, evenly. Small ones stay whole: there the
-// message costs more than the memory. The graph stays one for all ranks (passes/ranks/partition.h).
+// message costs more than the memory. The graph stays one for all ranks along the axis (passes/ranks/partition.h).
 #pragma once
 
 #include <string>
@@ -23,6 +24,10 @@ inline constexpr int64_t kFewestShared = 1024;
 /// Lets the ranks share the step's states as the spec says, in its graphs, slots and shardings. With one rank, or
 /// without shard.zero, the step stays as it is.
 void share_states(TrainingStep& step, const spec::RunSpec& spec, int ranks);
+
+/// Whether the ranks share the sum of a gradient over the micro-batches of a pipeline. Then each of its terms is
+/// reduced.
+bool shares_sum(const spec::RunSpec& spec, const TensorType& gradient);
 
 /// require_mesh() (rank_mesh.h) for a run that begins: states that nobody is there to share are a mistake.
 void require_sharers(const spec::RunSpec& spec, int ranks);

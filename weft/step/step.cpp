@@ -13,6 +13,7 @@
 #include "weft/step/accumulation.h"
 #include "weft/step/compression.h"
 #include "weft/step/data_parallel.h"
+#include "weft/step/experts.h"
 #include "weft/step/global_draws.h"
 #include "weft/step/grains.h"
 #include "weft/step/local_steps.h"
@@ -203,7 +204,9 @@ TrainingStep build_whole_step(const Library& library, const spec::RunSpec& spec,
   if (mixed) batch.target = DType::f32;
   if (!spec.optimizer.freeze.empty())
     batch.is_frozen = [&](const std::string& name) { return is_frozen(spec.optimizer, name); };
+  batch.expert_ranks = expert_ranks(spec, options.ranks);
   models::Model model = build_model(library, spec.model.name, batch, spec.model.options, models::Mode::training);
+  require_experts(model, spec, options.ranks);
   if (!mixed) require_answers(model, spec.model.name, input);
   Graph& graph = model.graph;
   graph.set_name(spec.model.name + " training");
@@ -218,11 +221,16 @@ TrainingStep build_whole_step(const Library& library, const spec::RunSpec& spec,
   if (ranks > 1 || options.tensor_ranks > 1) add_stop(graph, ranks);
 
   std::vector<TrainedParameter> trained = add_parameter_gradients(model, spec, shard.loss);
+  mark_parts(graph, trained);
   if (options.ranks > 1 && !trains_apart(spec)) add_own_gradient(graph, gradients_of(trained));
   CompressionCosts costs = compression_costs(spec, options);
   costs.ranks.count = piece == Piece::grain ? options.ranks : ranks;
   std::vector<SlotSpec> slots;
-  const auto exchange = [&] { add_slots(slots, exchange_gradients(graph, trained, spec.compression, costs)); };
+  const auto exchange = [&] {
+    add_slots(slots, exchange_all_but_parts(graph, trained, [&](std::vector<TrainedParameter>& others) {
+                return exchange_gradients(graph, others, spec.compression, costs);
+              }));
+  };
   if (ranks > 1 && !spec::accumulates(spec)) exchange();
   for (size_t index = 0; index < trained.size(); ++index) {
     if (options.gradient_outputs) graph.add_output("gradient." + trained[index].name, trained[index].gradient);
@@ -274,12 +282,11 @@ TrainingStep build_training_step(const Library& library, const spec::RunSpec& sp
   TrainingStep step = build_whole_step(library, spec, input, options);
   step.mesh =
       Mesh({{kPipelineAxis, spec.mesh.pipeline}, {kDataAxis, options.ranks}, {kTensorAxis, options.tensor_ranks}});
-  if (is_pipelined(spec)) {  // which was split before it was cut
-    share_states(step, spec, options.ranks);
-    return step;
+  if (!is_pipelined(spec)) {  // which was split before it was cut
+    if (options.ranks > 1 && draws_by_global_index(spec)) step.graph = draw_by_global_index(step.graph, options.ranks);
+    note_parts(step);
+    split_weights(step, spec, options.tensor_ranks);
   }
-  if (options.ranks > 1 && draws_by_global_index(spec)) step.graph = draw_by_global_index(step.graph, options.ranks);
-  split_weights(step, spec, options.tensor_ranks);
   share_states(step, spec, options.ranks);
   return step;
 }

@@ -80,8 +80,9 @@ Body prepare_zeros(const NodeSignature& node) {
 }  // namespace
 
 void add_collective(KernelTable& table) {
-  for (const char* op : {kAllReduce, kAllReduceStart, kAllReduceWait, kAllGatherWait, kReduceScatterStart, kBroadcast,
-                         kBroadcastStart, kBroadcastWait, kReduceToRoot, kReduceToRootStart, kReduceToRootWait})
+  for (const char* op :
+       {kAllReduce, kAllReduceStart, kAllReduceWait, kAllGatherWait, kReduceScatterStart, kBroadcast, kBroadcastStart,
+        kBroadcastWait, kReduceToRoot, kReduceToRootStart, kReduceToRootWait, kAllToAll})
     add_any_layout(table, op, prepare_copies);
   for (const char* op : {kAllGather, kAllGatherStart}) add_any_layout(table, op, prepare_repetitions);
   add_any_layout(table, kOwnPart, prepare_first_part);

@@ -1,6 +1,6 @@
 // Collectives beside all_reduce (ops.h): ops of all ranks of a run together, all of which have the same graph. Shapes
-// are those on one of n ranks. Each has two halves, OP_start and OP_wait, between which tensors are under way, of any
-// number of tensors of one type; passes make them (passes/ranks/overlap_collectives.h).
+// are those on one of n ranks. Each but all_to_all has two halves, OP_start and OP_wait, between which tensors are
+// under way, of any number of tensors of one type; passes make them (passes/ranks/overlap_collectives.h).
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,13 @@ namespace weft::ops {
 //   reduce_scatter(x[n r,...]) {ranks=n, reduction="mean"|"sum"} -> y[r,...]: rank k gets the rows k r to (k+1) r of
 //   the
 //       sum over all ranks, or of the mean. f32 or bf16, summed in f32. Its gradient is an all_gather.
+//   all_to_all(x[n r,...]) {ranks=n} -> y[n r,...]: rank k gets the rows k r to (k+1) r of each rank, those of rank 0
+//       first. Elements of 2 or 4 bytes. Its gradient goes the same way back: an all_to_all. It has no halves.
 //   own_part(x[n r,...]) {ranks=n} -> y[r,...]: rank k's rows k r to (k+1) r of what all ranks have; nothing travels.
 //       2 or 4 bytes. Has no gradient.
 ValueId own_part(Graph&, ValueId x, int64_t ranks, const std::string& name = "");
 ValueId all_gather(Graph&, ValueId x, int64_t ranks, const std::string& name = "");
+ValueId all_to_all(Graph&, ValueId x, int64_t ranks, const std::string& name = "");
 ValueId reduce_scatter(Graph&, ValueId x, int64_t ranks, const std::string& reduction = "mean",
                        const std::string& name = "");
 

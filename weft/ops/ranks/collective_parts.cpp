@@ -92,6 +92,26 @@ OpDef all_gather_op() {
   return op;
 }
 
+OpDef all_to_all_op() {
+  OpDef op;
+  op.name = kAllToAll;
+  op.summary = "Of each rank the rows that are for this one, those of the first rank first.";
+  op.inputs = {"x"};
+  op.outputs = {"y"};
+  op.attributes = {ranks_attribute(), axis_attribute()};
+  op.infer = types_being_gathered;
+  op.gradient = [](GradContext& context) -> std::vector<ValueId> {
+    if (!is_floating(context.graph.type(context.inputs[0]).dtype)) return {ValueId{}};
+    return {context.graph.add(kAllToAll, {context.output_gradients[0]}, attributes_of(context),
+                              gradient_name(context, "x"))};
+  };
+  op.precision = PrecisionRule::follow;  // what is narrow travels narrow
+  op.examples = {{"rows of a matrix", {f32({4, 5})}, {{"ranks", int64_t{2}}}},
+                 {"tokens of experts", {f32({3, 2, 4})}, {{"ranks", int64_t{3}}}},
+                 {"one rank", {f32({2, 3})}, {{"ranks", int64_t{1}}}}};
+  return op;
+}
+
 OpDef reduce_scatter_op() {
   OpDef op;
   op.name = kReduceScatter;
@@ -181,6 +201,7 @@ void add_collectives_of_parts(OpRegistry& registry) {
                        half_of_gather(kAllGatherWait, "Waits for the parts of all ranks; made by a pass only.",
                                       /*is_start=*/false)));
   registry.add(of_work(work::kCommunication, reduce_scatter_op()));
+  registry.add(of_work(work::kCommunication, all_to_all_op()));
   registry.add(of_work(work::kCopies, own_part_op()));
   registry.add(
       of_work(work::kCommunication,
@@ -195,6 +216,10 @@ void add_collectives_of_parts(OpRegistry& registry) {
 
 ValueId all_gather(Graph& graph, ValueId x, int64_t ranks, const std::string& name) {
   return graph.add(kAllGather, {x}, {{"ranks", ranks}}, name);
+}
+
+ValueId all_to_all(Graph& graph, ValueId x, int64_t ranks, const std::string& name) {
+  return graph.add(kAllToAll, {x}, {{"ranks", ranks}}, name);
 }
 
 ValueId own_part(Graph& graph, ValueId x, int64_t ranks, const std::string& name) {

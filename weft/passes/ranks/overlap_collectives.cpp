@@ -14,10 +14,10 @@ namespace weft::passes {
 namespace {
 
 /// All that the ranks that divide the batch exchange, but all-reduces, which go together where that is cheaper. What
-/// others exchange is wanted at once.
+/// others exchange is wanted at once, and so are the tokens of experts.
 const CollectiveOps* split_of(const Node& node) {
   const CollectiveOps* const ops = find_collective(node);
-  if (ops == nullptr || node.op->name != ops->whole || is_all_reduce(node)) return nullptr;
+  if (ops == nullptr || !ops->has_halves() || node.op->name != ops->whole || is_all_reduce(node)) return nullptr;
   return axis_of_exchange(node) == kDataAxis ? ops : nullptr;
 }
 

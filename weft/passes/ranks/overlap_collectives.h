@@ -2,7 +2,8 @@
 // wait, before what reads the parts; what depends on them and leads to updates alone is computed behind the rest of the
 // backward part, so that nothing waits early. A tensor that is scattered is waited for where its part is predicted to
 // have arrived, so that its memory is free again. Of states that ranks keep in parts each is gathered where it is read,
-// while the one before it is used. What updates gather is put in place while the next is under way.
+// while the one before it is used. What updates gather is put in place while the next is under way. Messages of a
+// pipeline keep their order.
 #pragma once
 
 #include "weft/graph/graph.h"

@@ -77,9 +77,12 @@ class Finder {
     for (const GraphInput& input : graph_.inputs())
       is_local_[index_of(input.value)] = input.kind == InputKind::batch || options_.of_each_rank.contains(input.name);
     for (const Node& node : graph_.nodes()) {
-      if (is_collective(node) && axis_of_exchange(node) == options_.axis.name) continue;
-      const bool is_local = std::any_of(node.inputs.begin(), node.inputs.end(),
-                                        [&](ValueId input) { return static_cast<bool>(is_local_[index_of(input)]); });
+      // After most exchanges all have the same; after one of tokens each has others.
+      const bool is_common = find_collective(node) != nullptr && node.op->name != kAllToAll;
+      if (is_common && axis_of_exchange(node) == options_.axis.name) continue;
+      // What stages send each other belongs to a part of the batch, but for norms and the like.
+      const bool is_received = is_message(node) && node.inputs.empty() && !is_number(node.outputs[0]);
+      const bool is_local = is_received || reads_local(node);
       for (const ValueId output : node.outputs) is_local_[index_of(output)] = is_local;
     }
   }

@@ -54,6 +54,11 @@ std::vector<RecipeKey> rank_keys() {
                                  {.help = "how ranks that share the layers split weights: auto, or PATTERN=outputs, "
                                           "inputs, rows, columns, whole or auto, with commas between"})
                             .quiet()
+                            .add("experts", &ShardSpec::experts,
+                                 {.choices = {"whole", "data"},
+                                 .help = "data: ranks that divide each batch also divide the experts of a layer, and "
+                                         "send each other tokens"})
+                            .quiet()
                             .take())
     keys.push_back(std::move(key));
   using Pipeline = PipelineSpec;

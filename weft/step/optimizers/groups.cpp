@@ -127,7 +127,7 @@ std::vector<UpdatedParameter> assign_groups(UpdateBuilder& builder, const std::v
       if (group.weight_decay >= 0) decay = group.weight_decay;
     }
     updated.push_back({parameter.name, parameter.value, parameter.gradient, rates.at(name), decay, parameter.decay,
-                       parameter.hidden});
+                       parameter.hidden, parameter.parts});
   }
   return updated;
 }

@@ -15,9 +15,9 @@ namespace weft::step {
 namespace {
 
 /// |a| / |b|, 1 where either is 0.
-ValueId norm_ratio(UpdateBuilder& builder, ValueId a, ValueId b) {
+ValueId norm_ratio(UpdateBuilder& builder, ValueId a, ValueId b, int64_t parts) {
   Graph& graph = builder.graph();
-  const ValueId top = ops::squared_norm(graph, a), bottom = ops::squared_norm(graph, b);
+  const ValueId top = squared_norm_of_parts(graph, a, parts), bottom = squared_norm_of_parts(graph, b, parts);
   const ValueId zero = builder.constant(0);
   const ValueId both = ops::multiply(graph, ops::greater(graph, top, zero), ops::greater(graph, bottom, zero));
   const ValueId neither = ops::add_scalar(graph, ops::negate(graph, both), 1);
@@ -40,7 +40,8 @@ void add_lamb(UpdateBuilder& builder, const std::vector<UpdatedParameter>& param
     if (parameter.weight_decay != 0)
       direction = ops::add(graph, direction, ops::multiply_scalar(graph, parameter.value, parameter.weight_decay));
     ValueId rate = parameter.learning_rate;
-    if (parameter.adapts) rate = ops::multiply(graph, rate, norm_ratio(builder, parameter.value, direction));
+    if (parameter.adapts)
+      rate = ops::multiply(graph, rate, norm_ratio(builder, parameter.value, direction, parameter.parts));
     builder.descend(parameter, direction, rate);
   }
 }

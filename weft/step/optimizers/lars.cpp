@@ -15,8 +15,8 @@ namespace {
 
 ValueId trust(UpdateBuilder& builder, const UpdatedParameter& parameter) {
   Graph& graph = builder.graph();
-  const ValueId weight = ops::sqrt(graph, ops::squared_norm(graph, parameter.value));
-  const ValueId gradient = ops::sqrt(graph, ops::squared_norm(graph, parameter.gradient));
+  const ValueId weight = ops::sqrt(graph, squared_norm_of_parts(graph, parameter.value, parameter.parts));
+  const ValueId gradient = ops::sqrt(graph, squared_norm_of_parts(graph, parameter.gradient, parameter.parts));
   const ValueId zero = builder.constant(0);
   const ValueId both = ops::multiply(graph, ops::greater(graph, weight, zero), ops::greater(graph, gradient, zero));
   const ValueId neither = ops::add_scalar(graph, ops::negate(graph, both), 1);

@@ -7,6 +7,7 @@
 // ".../skipped" (steps with and without an update).
 #include "weft/step/optimizers/loss_scaling.h"
 
+#include <algorithm>
 #include <span>
 
 #include "weft/ops/update/loss_scaling.h"
@@ -22,6 +23,13 @@ ValueId state_input(Graph& graph, const char* what, DType dtype) {
   return graph.add_input(InputKind::state, state_name(what), TensorType{dtype, {}, {}});
 }
 
+/// 1 where the flag is 1 on each of the ranks, else 0: all of them shall do the same.
+ValueId on_all_ranks(Graph& graph, ValueId flag, int64_t ranks) {
+  const ValueId count = ops::all_reduce(graph, flag, "sum", "parts_are_finite.of_ranks");
+  const ValueId nearly = ops::constant(graph, {}, static_cast<double>(ranks) - 0.5);
+  return ops::greater(graph, count, nearly, "parts_are_finite.on_all");
+}
+
 ValueId scale_input(Graph& graph) { return state_input(graph, "scale", DType::f32); }
 
 }  // namespace
@@ -35,13 +43,20 @@ void unscale_gradients(UpdateBuilder& builder, const spec::LossScalingSpec& spec
   Graph& graph = builder.graph();
   const ops::LossScaleState state{scale_input(graph), state_input(graph, "streak", DType::i64),
                                   state_input(graph, "updates", DType::i64), state_input(graph, "skipped", DType::i64)};
-  ValueId finite;
+  ValueId finite, of_parts;
+  int64_t parts = 1;
+  const auto both = [&](ValueId one, ValueId other) {
+    return one.valid() ? ops::multiply(graph, one, other, "gradients_are_finite") : other;
+  };
   for (TrainedParameter& parameter : parameters) {
     const ops::UnscaledGradient unscaled =
         ops::unscale_gradient(graph, parameter.gradient, state.scale, parameter.name + ".unscaled_gradient");
     parameter.gradient = unscaled.gradient;
-    finite = finite.valid() ? ops::multiply(graph, finite, unscaled.finite, "gradients_are_finite") : unscaled.finite;
+    parts = std::max(parts, parameter.parts);
+    ValueId& into = parameter.parts > 1 ? of_parts : finite;
+    into = both(into, unscaled.finite);
   }
+  if (of_parts.valid()) finite = both(finite, on_all_ranks(graph, of_parts, parts));
   if (!finite.valid()) finite = builder.constant(1);
   builder.apply_where(finite, state.updates);
   const bool is_fixed = spec.mode == "fixed";

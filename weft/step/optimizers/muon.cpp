@@ -11,6 +11,7 @@
 #include <cmath>
 
 #include "weft/ops/ops.h"
+#include "weft/ops/ranks/collective.h"
 #include "weft/step/optimizers/entries.h"
 #include "weft/step/optimizers/keys.h"
 #include "weft/step/optimizers/update_builder.h"
@@ -97,11 +98,13 @@ ValueId look_ahead(UpdateBuilder& builder, const UpdatedParameter& parameter) {
 void add_hidden(UpdateBuilder& builder, const UpdatedParameter& parameter) {
   Graph& graph = builder.graph();
   const Shape shape = graph.shape(parameter.value);
-  const int64_t rows = shape[0], columns = shape.elements() / rows;
-  const ValueId matrix =
-      ops::reshape(graph, look_ahead(builder, parameter), {rows, columns}, parameter.name + ".momentum_matrix");
-  const ValueId direction =
-      ops::reshape(graph, orthogonalize(graph, matrix), shape.dims(), parameter.name + ".direction");
+  const int64_t parts = parameter.parts, rows = shape[0] * parts, columns = shape.elements() / shape[0];
+  ValueId matrix =
+      ops::reshape(graph, look_ahead(builder, parameter), {shape[0], columns}, parameter.name + ".momentum_matrix");
+  if (parts > 1) matrix = ops::all_gather(graph, matrix, parts, "all_gather/" + parameter.name);
+  ValueId orthogonal = orthogonalize(graph, matrix);
+  if (parts > 1) orthogonal = ops::own_part(graph, orthogonal, parts, parameter.name + ".own_rows");
+  const ValueId direction = ops::reshape(graph, orthogonal, shape.dims(), parameter.name + ".direction");
   const double scale = std::sqrt(std::max(1.0, static_cast<double>(rows) / static_cast<double>(columns)));
   const ValueId rate = parameter.learning_rate;
   const ValueId keep = ops::add_scalar(graph, ops::multiply_scalar(graph, rate, -parameter.weight_decay), 1);

@@ -19,6 +19,8 @@ struct TrainedParameter {
   ValueId value, gradient;
   bool decay = true;    // false for bias and norm
   bool hidden = false;  // the weight of a hidden layer (hidden_weights.h), which is what muon updates
+  // So many ranks along the axis data have a part each, with its gradient. What is computed over all elements they sum.
+  int64_t parts = 1;
 };
 
 /// A state of the optimiser, such as a momentum: "optimizer/velocity/conv1.weight".

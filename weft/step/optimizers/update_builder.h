@@ -18,6 +18,7 @@ struct UpdatedParameter {
   double weight_decay = 0;  // 0 where the parameter is spared
   bool adapts = true;       // false for bias and norm: lamb and lars do not scale their steps
   bool hidden = false;
+  int64_t parts = 1;  // see TrainedParameter
 };
 
 class UpdateBuilder {
@@ -80,6 +81,9 @@ class UpdateBuilder {
 
 /// Each parameter with the rate and the decay of its group.
 std::vector<UpdatedParameter> assign_groups(UpdateBuilder& builder, const std::vector<TrainedParameter>& parameters);
+
+/// f32[]: of the whole tensor of which this is the part of one of `parts` ranks; of all of it where that is 1.
+ValueId squared_norm_of_parts(Graph& graph, ValueId part, int64_t parts);
 
 /// Bounds gradients as the spec says: first each element, then their common norm, which becomes an output where it is
 /// bounded or `records_norm`.

@@ -1,0 +1,84 @@
+#include "weft/step/experts.h"
+
+#include <algorithm>
+
+#include "weft/base/error.h"
+#include "weft/graph/collective.h"
+#include "weft/ops/ops.h"
+
+namespace weft::step {
+
+namespace {
+
+/// The axis data where ranks along it have a part each of some dimension; null: they do not.
+const MeshAxis* data_axis_of(const Sharding& sharding) {
+  const auto found = std::find_if(sharding.split.begin(), sharding.split.end(),
+                                  [](const std::optional<MeshAxis>& axis) { return axis && axis->name == kDataAxis; });
+  return found == sharding.split.end() ? nullptr : &**found;
+}
+
+int64_t parts_of_input(const Graph& graph, const std::string& name) {
+  const GraphInput* const input = graph.find_input(name);
+  if (input == nullptr || !input->sharding) return 1;
+  const MeshAxis* const axis = data_axis_of(*input->sharding);
+  return axis == nullptr ? 1 : axis->size;
+}
+
+}  // namespace
+
+int64_t expert_ranks(const spec::RunSpec& spec, int ranks) { return spec.shard.experts == "data" ? ranks : 1; }
+
+void require_experts(const models::Model& model, const spec::RunSpec& spec, int ranks) {
+  if (expert_ranks(spec, ranks) == 1) return;
+  const bool has_parts = std::any_of(
+      model.parameters.begin(), model.parameters.end(),
+      [&](const models::ParameterSpec& parameter) { return parts_of_input(model.graph, parameter.name) > 1; });
+  if (!has_parts)
+    fail(ErrorKind::usage,
+         "shard.experts = 'data': '{}' has no layer of experts here; set model.experts (transformer_lm has it), or "
+         "shard.experts=whole",
+         spec.model.name);
+}
+
+void mark_parts(const Graph& graph, std::vector<TrainedParameter>& trained) {
+  for (TrainedParameter& parameter : trained) parameter.parts = parts_of_input(graph, parameter.name);
+}
+
+std::vector<SlotSpec> exchange_all_but_parts(
+    Graph& graph, std::vector<TrainedParameter>& trained,
+    const std::function<std::vector<SlotSpec>(std::vector<TrainedParameter>&)>& exchange) {
+  std::vector<TrainedParameter> others;
+  for (const TrainedParameter& parameter : trained)
+    if (parameter.parts == 1) others.push_back(parameter);
+  std::vector<SlotSpec> slots = exchange(others);
+  auto next = others.begin();
+  for (TrainedParameter& parameter : trained) {
+    if (parameter.parts == 1)
+      parameter = *next++;
+    else  // the sum of what all ranks' losses make of it
+      parameter.gradient = ops::multiply_scalar(graph, parameter.gradient, 1 / static_cast<double>(parameter.parts),
+                                                "mean/" + parameter.name);
+  }
+  return slots;
+}
+
+void note_parts(TrainingStep& step) {
+  for (const models::ParameterSpec& parameter : step.parameters) {
+    if (parts_of_input(step.graph, parameter.name) == 1) continue;
+    const Sharding sharding = *step.graph.find_input(parameter.name)->sharding;
+    step.shardings[parameter.name] = sharding;
+    for (SlotSpec& slot : step.slots) {
+      if (!slot.name.ends_with("/" + parameter.name)) continue;
+      slot.sharding = sharding;
+      step.shardings[slot.name] = sharding;
+      if (step.graph.find_input(slot.name) != nullptr) step.graph.set_sharding(slot.name, sharding);
+    }
+  }
+}
+
+bool is_part_along_data(const Shardings& shardings, const std::string& state) {
+  const auto found = shardings.find(state);
+  return found != shardings.end() && data_axis_of(found->second) != nullptr;
+}
+
+}  // namespace weft::step
