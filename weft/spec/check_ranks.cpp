@@ -102,8 +102,6 @@ void check_experts(const RunSpec& spec) {
   };
   if (spec.mesh.tensor > 1)
     refuse(fmt::format("mesh.tensor = {}", spec.mesh.tensor), "ranks that share the layers divide the experts already");
-  if (spec.mesh.pipeline > 1)
-    refuse(fmt::format("mesh.pipeline = {}", spec.mesh.pipeline), "a stage keeps all experts of its layers");
   if (spec.virtual_ranks > 0)
     refuse(fmt::format("virtual_ranks = {}", spec.virtual_ranks),
            "the result would depend on how many ranks divide the tokens");

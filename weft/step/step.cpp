@@ -183,6 +183,7 @@ TrainingStep build_pipeline(const Library& library, const spec::RunSpec& spec, m
                             const TrainingStepOptions& options) {
   GradientOrigins origins;
   std::vector<TrainedParameter> trained = add_parameter_gradients(model, spec, loss, &origins);
+  mark_parts(model.graph, trained);
   const std::vector<std::string> statistics = statistics_of(model.graph, model.parameters);
   const int tensor = options.tensor_ranks;
   return build_pipeline_step({std::move(model.graph), std::move(trained), std::move(origins), statistics}, spec,
