@@ -113,6 +113,28 @@ TEST(ExpertSteps, CompressionIsOfTheOtherGradients) {
   expect_same_steps(alone(model_of_experts("sgd"), 2, 4), on_ranks(model_of_experts("sgd"), 2, 4, change), 1e-3, 2e-2);
 }
 
+TEST(ExpertSteps, StagesDivideTheirExpertsToo) {
+  PipelineModel model = model_of_experts();
+  model.options["layers"] = "4";
+  const auto change = [](spec::RunSpec& spec) { spec.clip.norm = 0.5; };
+  const StepsResult wanted = alone(model, 2, 6, change, 2);
+  PipelineRig rig(model, 2 * kRowsOfRank, 2);
+  rig.change = change;
+  for (const int64_t zero : {0, 1, 2}) {
+    SCOPED_TRACE(zero);
+    spec::RunSpec spec = rig.pipelined(2, "1f1b", 2);
+    spec.shard.experts = "data";
+    spec.shard.zero = zero;
+    spec::resolve(spec);
+    const std::vector<StepsResult> ranks = rig.on_ranks(spec, 6);
+    expect_same_steps(wanted, ranks, 1e-5, 2e-3);
+    bool has_parts = false;
+    for (const auto& [name, part] : ranks[0].parts)
+      has_parts = has_parts || to_string(part.first) == "split(data=2,-,-) of (4,128,32)";
+    EXPECT_TRUE(has_parts);
+  }
+}
+
 class ExpertStep : public testing::Test {
  protected:
   TrainingStep step(int ranks, const std::string& experts, const PipelineModel& model = model_of_experts()) const {
@@ -183,9 +205,6 @@ TEST_F(ExpertStep, WhatNeedsAllExpertsIsRefused) {
       error_of([](spec::RunSpec& spec) { spec.mesh.tensor = 2; }),
       "shard.experts = 'data' with mesh.tensor = 2: ranks that share the layers divide the experts already; leave "
       "one of the two away");
-  EXPECT_EQ(error_of([](spec::RunSpec& spec) { spec.mesh.pipeline = 2; }),
-            "shard.experts = 'data' with mesh.pipeline = 2: a stage keeps all experts of its layers; leave one of the "
-            "two away");
   EXPECT_EQ(
       error_of([](spec::RunSpec& spec) { spec.virtual_ranks = 2; }),
       "shard.experts = 'data' with virtual_ranks = 2: the result would depend on how many ranks divide the tokens; "

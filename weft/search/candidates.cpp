@@ -94,6 +94,7 @@ class Enumeration {
       strategy.schedule = schedule;
       for (const int64_t count : counts) {
         strategy.micro_batches = count;
+        if (strategy.zero == 2 && count == 1 && spec_.shard.zero == 0) continue;  // as above
         if (rows % count == 0) add(strategy);
       }
     }

@@ -44,6 +44,10 @@ void mark_parts(const Graph& graph, std::vector<TrainedParameter>& trained) {
   for (TrainedParameter& parameter : trained) parameter.parts = parts_of_input(graph, parameter.name);
 }
 
+ValueId gradient_of_mean(Graph& graph, const TrainedParameter& part) {
+  return ops::multiply_scalar(graph, part.gradient, 1 / static_cast<double>(part.parts), "mean/" + part.name);
+}
+
 std::vector<SlotSpec> exchange_all_but_parts(
     Graph& graph, std::vector<TrainedParameter>& trained,
     const std::function<std::vector<SlotSpec>(std::vector<TrainedParameter>&)>& exchange) {
@@ -55,24 +59,29 @@ std::vector<SlotSpec> exchange_all_but_parts(
   for (TrainedParameter& parameter : trained) {
     if (parameter.parts == 1)
       parameter = *next++;
-    else  // the sum of what all ranks' losses make of it
-      parameter.gradient = ops::multiply_scalar(graph, parameter.gradient, 1 / static_cast<double>(parameter.parts),
-                                                "mean/" + parameter.name);
+    else
+      parameter.gradient = gradient_of_mean(graph, parameter);
   }
   return slots;
 }
 
+Shardings shardings_of_parts(const Graph& graph, const std::vector<SlotSpec>& slots) {
+  Shardings shardings;
+  for (const GraphInput& input : graph.inputs()) {
+    if (input.kind != InputKind::parameter || parts_of_input(graph, input.name) == 1) continue;
+    shardings.emplace(input.name, *input.sharding);
+    for (const SlotSpec& slot : slots)
+      if (slot.name.ends_with("/" + input.name)) shardings.emplace(slot.name, *input.sharding);
+  }
+  return shardings;
+}
+
 void note_parts(TrainingStep& step) {
-  for (const models::ParameterSpec& parameter : step.parameters) {
-    if (parts_of_input(step.graph, parameter.name) == 1) continue;
-    const Sharding sharding = *step.graph.find_input(parameter.name)->sharding;
-    step.shardings[parameter.name] = sharding;
-    for (SlotSpec& slot : step.slots) {
-      if (!slot.name.ends_with("/" + parameter.name)) continue;
-      slot.sharding = sharding;
-      step.shardings[slot.name] = sharding;
-      if (step.graph.find_input(slot.name) != nullptr) step.graph.set_sharding(slot.name, sharding);
-    }
+  for (auto& [name, sharding] : shardings_of_parts(step.graph, step.slots)) {
+    for (SlotSpec& slot : step.slots)
+      if (slot.name == name) slot.sharding = sharding;
+    if (step.graph.find_input(name) != nullptr) step.graph.set_sharding(name, sharding);
+    step.shardings[name] = sharding;
   }
 }
 

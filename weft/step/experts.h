@@ -23,13 +23,18 @@ void require_experts(const models::Model& model, const spec::RunSpec& spec, int 
 /// Notes in how many parts each parameter is, as the graph says.
 void mark_parts(const Graph& graph, std::vector<TrainedParameter>& trained);
 
-/// Exchanges the gradients, and returns the slots of that. Those of parts stay here: each becomes that of the mean of
-/// the ranks' losses.
+/// The gradient of a part for the mean of the ranks' losses; the one given is of their sum, from all ranks' tokens.
+ValueId gradient_of_mean(Graph& graph, const TrainedParameter& part);
+
+/// Exchanges the gradients, and returns the slots of that. Those of parts stay here: each becomes that of the mean.
 std::vector<SlotSpec> exchange_all_but_parts(
     Graph& graph, std::vector<TrainedParameter>& trained,
     const std::function<std::vector<SlotSpec>(std::vector<TrainedParameter>&)>& exchange);
 
-/// Notes in the step how parameters that are parts, and their slots, are shared.
+/// How parameters of the graph that are parts, and those slots of theirs that are named, are shared.
+Shardings shardings_of_parts(const Graph& graph, const std::vector<SlotSpec>& slots);
+
+/// Notes that in the step.
 void note_parts(TrainingStep& step);
 
 /// Whether ranks along the axis data have a part each, of some dimension.

@@ -9,6 +9,7 @@
 #include "weft/graph/text.h"
 #include "weft/ops/ops.h"
 #include "weft/step/data_parallel.h"
+#include "weft/step/experts.h"
 #include "weft/step/micro_batches.h"
 #include "weft/step/placed_update.h"
 #include "weft/step/sharded_states.h"
@@ -49,7 +50,7 @@ class PipelineStep {
         reductions_(take_reductions_out(micro.graph)),
         update_(micro.graph.registry(), spec.model.name + " update"),
         slots_(build_update(entries)),
-        splits_(split_weights(micro, update_, slots_, parameters, spec, place.tensor_ranks)),
+        splits_(find_splits(parameters)),
         layout_(lay_out(micro, spec, costs)),
         exchanges_(exchanges()),
         rank_(micro, layout_, place, exchanges_),
@@ -95,6 +96,13 @@ class PipelineStep {
     return slots;
   }
 
+  /// Along the axis tensor layers, or along the axis data experts.
+  Shardings find_splits(const std::vector<models::ParameterSpec>& parameters) {
+    Shardings parts = shardings_of_parts(micro_.graph, slots_);
+    parts.merge(split_weights(micro_, update_, slots_, parameters, spec_, place_.tensor_ranks));
+    return parts;
+  }
+
   std::vector<int> all() const {
     std::vector<int> ranks;
     for (int rank = 0; rank < layout_.ranks; ++rank) ranks.push_back(rank);
@@ -120,7 +128,8 @@ class PipelineStep {
     std::vector<bool> exchanges;
     for (size_t index = 0; index < micro_.trained.size(); ++index) {
       const TensorType& sum = micro_.graph.type(micro_.trained[index].value);
-      exchanges.push_back(place_.others > 1 && !layout_.contributors[index].empty() && shares_sum(spec_, sum));
+      const bool is_reduced = place_.others > 1 && micro_.trained[index].parts == 1;
+      exchanges.push_back(is_reduced && !layout_.contributors[index].empty() && shares_sum(spec_, sum));
     }
     return exchanges;
   }
@@ -193,8 +202,12 @@ class PipelineStep {
       const std::string& name = micro_.trained[index].name;
       if (!rank_.is_held(name)) continue;
       ValueId gradient = sum_of(index, numbers[index]);
-      if (place_.others > 1 && !exchanges_[index])
+      if (TrainedParameter part = micro_.trained[index]; part.parts > 1) {
+        part.gradient = gradient;
+        gradient = gradient_of_mean(rank_.graph(), part);
+      } else if (place_.others > 1 && !exchanges_[index]) {
         gradient = ops::all_reduce(rank_.graph(), gradient, "mean", "all_reduce/" + name);
+      }
       gradients_[name] = gradient;
     }
   }
@@ -318,7 +331,8 @@ class PipelineStep {
       step.shardings[parameter.name] = held_by(parameter.name, parameter.shape, holders_of(parameter.name));
     for (SlotSpec& slot : step.slots) {
       const std::vector<int> holders = holders_of(slot.name);
-      if (!step.shardings.contains(slot.name) && (slot.sharding || holders != all()))
+      const bool is_shared = slot.sharding || splits_.contains(slot.name) || holders != all();
+      if (!step.shardings.contains(slot.name) && is_shared)
         step.shardings[slot.name] = held_by(slot.name, slot.type.shape, holders);
       if (const auto found = step.shardings.find(slot.name); found != step.shardings.end())
         slot.sharding = found->second;
@@ -373,7 +387,7 @@ class PipelineStep {
   const std::map<std::string, std::string> reductions_;
   Graph update_;
   std::vector<SlotSpec> slots_;
-  const Shardings splits_;  // of states that ranks along the axis tensor share
+  const Shardings splits_;  // of states of which ranks of a stage have parts
   const PipelineLayout layout_;
   const std::vector<bool> exchanges_;  // per trained parameter
   RankGraph rank_;
