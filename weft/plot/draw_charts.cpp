@@ -12,7 +12,7 @@ namespace weft::plot {
 
 namespace {
 
-constexpr double kChartWidth = 860, kBarHeight = 18, kBarLeft = 260, kChartMargin = 60, kChartTop = 44;
+constexpr double kChartWidth = 860, kBarHeight = 18, kBarLeft = 310, kChartMargin = 60, kChartTop = 44;
 constexpr double kAxesHeight = 320, kMapSide = 420, kMapLabels = 110, kScaleWidth = 18;
 constexpr int kLevels = 10;
 constexpr std::array<std::string_view, 4> kBarColours{"#0072b2", "#d55e00", "#009e73", "#cc79a7"};
@@ -81,7 +81,7 @@ class MapWriter {
     for (const auto& [at, label] : map_.y_marks)
       svg += svg_text(shortened(label, 16), kMapLabels - 6, y(at) + 4, "end");
     svg += svg_text(map_.x_label, kMapLabels + kMapSide / 2, kChartTop + kMapSide + 36, "middle");
-    svg += svg_text(map_.y_label, kMapLabels - 6, kChartTop - 8, "end");
+    svg += svg_text(map_.y_label, 6, kChartTop - 8);
     return svg + scale() + "</svg>\n";
   }
 
