@@ -116,6 +116,17 @@ TEST_F(PlanCommand, ADeadlineAndABudgetChooseTheMachine) {
       << none.out;
 }
 
+TEST_F(PlanCommand, PricesOfTwoCurrenciesAreNotCompared) {
+  fs::create_directories(path("clusters"));
+  fs::rename(path("boxes.toml"), path("clusters/boxes.toml"));
+  std::string other = kBoxes;
+  other.replace(other.find("[price]\n"), 8, "[price]\ncurrency = \"EUR\"\n");
+  write_all(path("clusters/racks.toml"), other);
+  expect_error(
+      weft({"plan", "lenet5", "--batch", "64", "--samples", "500000", "--clusters", "clusters", "--deadline", "10h"}),
+      2, "prices in 2 currencies, which cannot be compared: racks in EUR; boxes in USD");
+}
+
 TEST_F(PlanCommand, BadWordsAreNamed) {
   EXPECT_NE(weft({"plan", "resnet18", "--deadline", "soon", "--samples", "100"}).err.find("--deadline 'soon'"),
             std::string::npos);

@@ -115,7 +115,8 @@ TEST_F(TuneTest, TheReportIsOneFile) {
             0);
   ASSERT_EQ(weft({"tune", "show", "study", "-o", "report.html"}).code, 0);
   const std::string page = read_all(path("report.html"));
-  for (const char* part : {"The best trial", "Between the objectives", "What the keys did", "All trials", "<svg"})
+  for (const char* part :
+       {"The best trial", "Between the objectives", "What decided", "What the keys did", "All trials", "<svg"})
     EXPECT_NE(page.find(part), std::string::npos) << part;
   EXPECT_EQ(page.find("http-equiv"), std::string::npos);
 }
@@ -255,6 +256,35 @@ TEST_F(TuneTest, ShowDrawsTheSearch) {
   expect_error(weft({"tune", "show", "study", "-o", "search.txt"}), 2, "neither a .svg nor a .png");
 }
 
+TEST_F(TuneTest, ShowDrawsWhatTheKeysDid) {
+  ASSERT_EQ(weft(tune({"--trials", "6", "--searcher", "sobol", "--set-range", "optimizer.momentum=float:0:0.9",
+                       "--set-range", "batch=choice:16,32"}))
+                .code,
+            0);
+  for (const std::string picture : {"slices", "parallel", "contour", "importance"}) {
+    const Outcome outcome = weft({"tune", "show", "study", "--picture", picture, "-o", picture + ".svg"});
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_NE(read_all(path(picture + ".svg")).find("</svg>"), std::string::npos) << picture;
+  }
+  const std::string parallel = read_all(path("parallel.svg")), bars = read_all(path("importance.svg"));
+  size_t lines = 0;
+  for (size_t at = parallel.find("<polyline"); at != parallel.npos; at = parallel.find("<polyline", at + 1)) ++lines;
+  EXPECT_EQ(lines, 6u);
+  EXPECT_NE(bars.find("optimizer.learning_rate x optimizer.momentum"), std::string::npos) << bars;
+  ASSERT_EQ(
+      weft({"tune", "show", "study", "--picture", "contour", "--keys", "batch,optimizer.momentum", "-o", "c.svg"}).code,
+      0);
+  EXPECT_NE(read_all(path("c.svg")).find(">batch<"), std::string::npos);
+  const auto shares = nlohmann::json::parse(weft({"tune", "show", "study", "--importance", "--json"}).out);
+  EXPECT_EQ(shares["keys"].size(), 3u);
+  EXPECT_EQ(shares["pairs"].size(), 3u);
+  expect_error(weft({"tune", "show", "study", "--picture", "contour"}), 2, "add -o FILE.svg");
+  expect_error(weft({"tune", "show", "study", "--picture", "parallel", "-o", "p.png"}), 2, "is drawn as .svg");
+  expect_error(
+      weft({"tune", "show", "study", "--picture", "contour", "--keys", "batch,optimizer.momentm", "-o", "c.svg"}), 2,
+      "did you mean 'optimizer.momentum'?");
+}
+
 TEST_F(TuneTest, TwoTunersShareAStudy) {
   const std::vector<std::string> words = tune({"--trials", "10", "--workers", "1"});
   // Each process's output goes to files of its folder.
@@ -302,6 +332,7 @@ TEST_F(TuneTest, NamesMistakes) {
   expect_error(weft(tune({"--objective", "validation_rmse"})), 2, "no run of this recipe measures it");
   expect_error(weft(tune({"--scheduler", "asha"})), 2, "leave no room for a second round");
   expect_error(weft(tune({"--time", "soon"})), 2, "is no duration");
+  expect_error(weft(tune({"--in-order", "2", "--scheduler", "median"})), 2, "decides by what has ended first");
   expect_error(weft({"tune", "--resume", "nothing"}), 2, "is no study");
   expect_error(weft({"tune", "--resume", "study", "--searcher", "gp"}), 2, "leave --searcher away");
   expect_error(weft({"tune", "recipe.toml", "--resume", "study"}), 2, "leave RECIPE away");

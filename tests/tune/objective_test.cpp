@@ -88,6 +88,14 @@ TEST_F(MeasuredRun, AllObjectivesAreOfTheBestEvaluation) {
             (std::vector<double>{0.75, 0.9, 7, 9, 123, 0.5, 4.5}));
 }
 
+TEST_F(MeasuredRun, WhatACopyHasFromItsOriginDoesNotCount) {
+  const auto objectives = parse_objectives("validation_accuracy,validation_loss", standard_entries());
+  EXPECT_EQ(measured_curve(run_, "validation_accuracy", 2).curve, (std::vector<std::pair<int64_t, double>>{{3, 0.7}}));
+  EXPECT_EQ(measure(run_, objectives, {}, {}, 2), (std::vector<double>{0.7, 0.8}));
+  EXPECT_EQ(measure(run_, objectives, {}, {}, 3), std::nullopt);
+  EXPECT_EQ(measured_seconds(run_, 2), 1.5);
+}
+
 TEST_F(MeasuredRun, WhatIsToBeDeployedHasNoValuesBefore) {
   EXPECT_EQ(measure(run_, parse_objectives("validation_accuracy,size", standard_entries()), {}), std::nullopt);
 }

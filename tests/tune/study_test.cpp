@@ -108,6 +108,13 @@ TEST_F(StudyTest, KeepsSettingsAndTrials) {
   EXPECT_EQ(trials[1].reason, "loss is nan");
 }
 
+TEST_F(StudyTest, KeepsWhatASchedulerHasEnded) {
+  StudyTrial cut = trial(0);
+  cut.is_cut = true;
+  Study::create(folder(), settings()).change([&](const auto&) { return cut; });
+  EXPECT_TRUE(Study::open(folder()).trials()[0].is_cut);
+}
+
 TEST_F(StudyTest, RefusesAnotherSpace) {
   Study::create(folder(), settings());
   StudySettings other = settings();

@@ -1,7 +1,10 @@
 #include "weft/planner/search.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <limits>
+#include <map>
 
 #include "weft/base/error.h"
 
@@ -89,6 +92,21 @@ Found search(std::vector<Candidate> candidates, const Goal& goal, const Evaluato
   }
   if (found.best) found.nearest.reset();
   return found;
+}
+
+void require_one_currency(const std::vector<machines::ClusterFile>& clusters) {
+  std::map<std::string, std::vector<std::string>> names;
+  for (const machines::ClusterFile& cluster : clusters)
+    if (cluster.price.per_host_hour > 0 || cluster.price.spot_per_host_hour > 0)
+      names[cluster.price.currency].push_back(cluster.name);
+  if (names.size() < 2) return;
+  std::string text;
+  for (const auto& [currency, of_currency] : names)
+    text += fmt::format("{}{} in {}", text.empty() ? "" : "; ", fmt::join(of_currency, ", "), currency);
+  fail(ErrorKind::usage,
+       "the cluster files have prices in {} currencies, which cannot be compared: {}; write them in one, or put the "
+       "files of one currency into a directory of their own and name it by --clusters",
+       names.size(), text);
 }
 
 std::vector<Candidate> candidates_of(const std::vector<machines::ClusterFile>& clusters, const spec::RunSpec& spec,

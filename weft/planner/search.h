@@ -70,6 +70,9 @@ struct StrategyChoices {
   bool spot = false;
   bool averages = false;  // also means of states every 8 steps, which may cost accuracy
 };
+/// Error(usage) where prices are in more than one currency, with the clusters of each: numbers do not compare them.
+void require_one_currency(const std::vector<machines::ClusterFile>& clusters);
+
 /// For each cluster: 1, 2, 4... hosts and all of them, on which the ranks can share the recipe's batch; levels of
 /// shared states, 16-bit gradients.
 std::vector<Candidate> candidates_of(const std::vector<machines::ClusterFile>& clusters, const spec::RunSpec& spec,

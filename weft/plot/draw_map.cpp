@@ -6,6 +6,7 @@
 #include "weft/base/html.h"
 #include "weft/plot/figure.h"
 #include "weft/plot/map.h"
+#include "weft/plot/svg_parts.h"
 
 namespace weft::plot {
 
@@ -19,15 +20,6 @@ constexpr std::array<std::string_view, 6> kGroupColours{"#999999", "#0072b2", "#
                                                         "#d55e00", "#009e73", "#cc79a7"};
 
 std::string_view colour(int group) { return kGroupColours[static_cast<size_t>(group) % kGroupColours.size()]; }
-
-std::string written(const std::string& text, double x, double y, std::string_view anchor = "start") {
-  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", x, y, anchor, escape_html(text));
-}
-
-std::string line(double x, double y, double to_x, double to_y, std::string_view stroke) {
-  return fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"{}\"/>\n", x, y, to_x,
-                     to_y, stroke);
-}
 
 class PanelWriter {
  public:
@@ -45,19 +37,19 @@ class PanelWriter {
   }
 
   std::string text() const {
-    std::string svg = written(panel_.title, kMapLeft, top_ - 8);
+    std::string svg = svg_text(panel_.title, kMapLeft, top_ - 8);
     for (const double mark : marks_of(y_)) {
-      svg += line(kMapLeft, row(mark), kWidth - kMapRight, row(mark), "#e0e0e0");
-      svg += written(map_.label_of_y(mark), kMapLeft - 6, row(mark) + 4, "end");
+      svg += svg_line(kMapLeft, row(mark), kWidth - kMapRight, row(mark), "#e0e0e0");
+      svg += svg_text(map_.label_of_y(mark), kMapLeft - 6, row(mark) + 4, "end");
     }
     for (const double mark : marks_of(x_))
-      if (mark <= x_.high) svg += written(label_of(x_, mark), column(mark), top_ + kMapPanelHeight + 15, "middle");
+      if (mark <= x_.high) svg += svg_text(label_of(x_, mark), column(mark), top_ + kMapPanelHeight + 15, "middle");
     for (const Area& area : panel_.areas) svg += area_text(area);
     for (const Box& box : panel_.boxes) svg += box_text(box);
     if (map_.mark >= 0) {
-      svg += line(column(map_.mark), top_, column(map_.mark), top_ + kMapPanelHeight, "#000000");
+      svg += svg_line(column(map_.mark), top_, column(map_.mark), top_ + kMapPanelHeight, "#000000");
       const bool is_right = column(map_.mark) > kWidth / 2;
-      svg += written(map_.mark_label, column(map_.mark) + (is_right ? -5 : 5), top_ + 12, is_right ? "end" : "start");
+      svg += svg_text(map_.mark_label, column(map_.mark) + (is_right ? -5 : 5), top_ + 12, is_right ? "end" : "start");
     }
     return svg;
   }
@@ -85,7 +77,7 @@ class PanelWriter {
         "fill-opacity=\"0.75\" stroke=\"#ffffff\" stroke-width=\"0.4\"/>",
         escape_html(box.hint), left, top, std::max(width, 0.3), std::max(height, 0.2), colour(box.group));
     const bool fits = height >= kLetterHeight && width >= kLetterWidth * static_cast<double>(box.label.size()) + 4;
-    if (fits) svg += written(box.label, left + 3, top + height / 2 + 4);
+    if (fits) svg += svg_text(box.label, left + 3, top + height / 2 + 4);
     return svg + "</g>\n";
   }
 
@@ -101,17 +93,13 @@ std::string draw_svg(const Map& map) {
   const auto panels = static_cast<double>(map.panels.size());
   const double below = kMapTop + panels * (kMapPanelHeight + kMapGap);
   const double height = below + kMapLine * static_cast<double>(map.lines.size() + 1);
-  std::string svg = fmt::format(
-      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" "
-      "height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} {1:.0f}\" font-family=\"sans-serif\" font-size=\"11\">\n"
-      "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n",
-      kWidth, height);
-  svg += written(map.title, kMapLeft, 20);
+  std::string svg = svg_head(kWidth, height);
+  svg += svg_text(map.title, kMapLeft, 20);
   double legend = kMapLeft;
   for (size_t group = 0; group < map.groups.size(); ++group) {
     svg += fmt::format("<rect x=\"{:.1f}\" y=\"28\" width=\"10\" height=\"10\" fill=\"{}\"/>\n", legend,
                        colour(static_cast<int>(group)));
-    svg += written(map.groups[group], legend + 14, 37);
+    svg += svg_text(map.groups[group], legend + 14, 37);
     legend += 34 + kLetterWidth * static_cast<double>(map.groups[group].size());
   }
   double top = kMapTop;
@@ -119,7 +107,7 @@ std::string draw_svg(const Map& map) {
     svg += PanelWriter(map, panel, top).text();
     top += kMapPanelHeight + kMapGap;
   }
-  svg += written(map.x_label, (kMapLeft + kWidth - kMapRight) / 2, below - 18, "middle");
+  svg += svg_text(map.x_label, (kMapLeft + kWidth - kMapRight) / 2, below - 18, "middle");
   for (size_t index = 0; index < map.lines.size(); ++index)
     svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" font-family=\"monospace\" xml:space=\"preserve\">{}</text>\n",
                        kMapLeft, below + kMapLine * static_cast<double>(index), escape_html(map.lines[index]));

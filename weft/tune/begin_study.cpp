@@ -56,7 +56,8 @@ StudySettings study_settings(const Library& library, const StudyRequest& request
                          .constraints = request.constraints,
                          .searcher = request.searcher,
                          .seed = request.seed,
-                         .threads = request.threads};
+                         .threads = request.threads,
+                         .in_order = request.in_order};
   spec::RunSpec spec = base_spec(settings, library);
   if (spec.measured.batch)
     fail(
@@ -91,6 +92,12 @@ StudySettings study_settings(const Library& library, const StudyRequest& request
                .most = spec::begun_epochs(spec),
                .reduction = request.reduction};
   check_scheduler(scheduler);
+  if (settings.in_order > 0 && scheduler.name != "none")
+    fail(
+        ErrorKind::usage,
+        "--in-order is for trials that all train to their end, and the scheduler '{}' decides by what has ended first; "
+        "leave one of the two away",
+        scheduler.name);
   if (scheduler.name == "population")
     for (const Dimension& dimension : settings.space.dimensions())
       if (!run::is_changeable(dimension.name))

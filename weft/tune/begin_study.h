@@ -22,6 +22,7 @@ struct StudyRequest {
   std::string scheduler = "none";
   int64_t least_epochs = 1, reduction = 3;  // of schedulers
   int64_t seed = 1, threads = 1;
+  int64_t in_order = 0;  // as StudySettings has it
 };
 
 /// Sets aside a tenth of the training data for validation, and says so to `note`, where the recipe has no such part.

@@ -120,32 +120,33 @@ Constraint parse_constraint(const std::string& text) {
   return {text, name, text[sign] == '<', *number};
 }
 
-Measured measured_curve(const std::filesystem::path& run, const std::string& metric) {
+Measured measured_curve(const std::filesystem::path& run, const std::string& metric, int64_t begun) {
   const run::MetricsHistory history = run::read_metrics(run / "metrics.jsonl");
   Measured measured;
   const auto found = history.by_epoch.find(metric), epochs = history.by_epoch.find("epoch");
   if (found == history.by_epoch.end() || epochs == history.by_epoch.end()) return measured;
   measured.is_known = true;
   for (size_t index = 0; index < std::min(found->second.values.size(), epochs->second.values.size()); ++index)
-    if (std::isfinite(found->second.values[index]))
+    if (std::isfinite(found->second.values[index]) && epochs->second.values[index] > static_cast<double>(begun))
       measured.curve.emplace_back(static_cast<int64_t>(epochs->second.values[index]), found->second.values[index]);
   return measured;
 }
 
-namespace {
-
-double train_seconds(const std::filesystem::path& run) {
-  const Measured seconds = measured_curve(run, "train_seconds");
-  return seconds.curve.empty() ? 0 : seconds.curve.back().second;
+double measured_seconds(const std::filesystem::path& run, int64_t begun) {
+  double before = 0, last = 0;
+  for (const auto& [epoch, seconds] : measured_curve(run, "train_seconds").curve) {
+    if (epoch <= begun) before = seconds;
+    last = seconds;
+  }
+  return last - before;
 }
 
-}  // namespace
-
 std::optional<std::vector<double>> measure(const std::filesystem::path& run, const std::vector<Objective>& objectives,
-                                           const TrialPlan& plan, const std::optional<Deployed>& deployed) {
+                                           const TrialPlan& plan, const std::optional<Deployed>& deployed,
+                                           int64_t begun) {
   if (!deployed && needs_deployment(objectives)) return std::nullopt;
   const Objective& first = objectives.front();
-  const Measured curve = measured_curve(run, first.name);
+  const Measured curve = measured_curve(run, first.name, begun);
   if (curve.curve.empty()) return std::nullopt;
   const auto best = std::min_element(curve.curve.begin(), curve.curve.end(), [&](const auto& a, const auto& b) {
     return first.loss(a.second) < first.loss(b.second);
@@ -161,9 +162,9 @@ std::optional<std::vector<double>> measure(const std::filesystem::path& run, con
     } else if (objective.name == "latency") {
       values.push_back(deployed->latency_seconds);
     } else if (objective.name == "seconds") {
-      values.push_back(train_seconds(run));
+      values.push_back(measured_seconds(run));
     } else {
-      const Measured other = measured_curve(run, objective.name);
+      const Measured other = measured_curve(run, objective.name, begun);
       const auto at = std::find_if(other.curve.begin(), other.curve.end(),
                                    [&](const auto& one) { return one.first == best->first; });
       if (at == other.curve.end()) return std::nullopt;

@@ -49,6 +49,7 @@ class Round {
   bool waits(size_t place) const {
     return members_[place].newest == members_[place].at_end && trials_[members_[place].at_end].target <= end_;
   }
+  bool is_held(size_t place) const { return trials_[members_[place].at_end].is_held; }
   bool can_go_on(size_t place) const { return trials_[members_[place].at_end].state == TrialProgress::State::paused; }
   /// Where its weights are now, infinity where nothing was measured there: not the best that it ever was.
   double loss_of(size_t place) const {
@@ -84,7 +85,7 @@ Job job_behind(const SchedulerOptions& options, const Round& round, int64_t end)
     return {Job::Kind::copy, round.trial_at_end(origin), static_cast<int64_t>(place), next, end};
   }
   for (const size_t place : places)
-    if (round.waits(place) && round.can_go_on(place))
+    if (round.waits(place) && round.can_go_on(place) && !round.is_held(place))
       return {Job::Kind::go_on, round.trial_at_end(place), static_cast<int64_t>(place), next};
   return {};
 }

@@ -40,6 +40,7 @@ struct TrialProgress {
   int64_t bracket = 0;  // as the scheduler said when it began
   int64_t target = 0;
   int64_t begun = 0;                                   // the training that it has from the trial that it is a copy of
+  bool is_held = false;                                // it is being copied: it must not go on
   std::vector<std::pair<int64_t, double>> curve = {};  // training, and the loss then: the lower the better
 
   /// The lowest loss up to this training; infinity where nothing was measured.

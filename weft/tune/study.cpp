@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kStates[] = {"running", "interrupted", "paused", "finished", "stopped", "failed", "refused"};
-constexpr const char* kFormat = "2";
+constexpr const char* kFormat = "3";
 
 constexpr const char* kTables =
     "CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT NOT NULL);"
@@ -25,7 +25,7 @@ constexpr const char* kTables =
     " generation INTEGER NOT NULL, bracket INTEGER NOT NULL, target INTEGER NOT NULL, owner TEXT NOT NULL,"
     " results TEXT NOT NULL, curve TEXT NOT NULL, reason TEXT NOT NULL, parameters INTEGER NOT NULL,"
     " memory INTEGER NOT NULL, epochs INTEGER NOT NULL, seconds REAL NOT NULL, parent INTEGER NOT NULL,"
-    " begun INTEGER NOT NULL);";
+    " begun INTEGER NOT NULL, cut INTEGER NOT NULL);";
 
 StudyTrial::State state_of(const std::string& name) {
   const auto found = std::find(std::begin(kStates), std::end(kStates), name);
@@ -51,7 +51,8 @@ std::vector<std::pair<std::string, std::string>> print_settings(const StudySetti
       {"searcher", settings.searcher},
       {"scheduler", fmt::format("{} {} {} {}", scheduler.name, scheduler.least, scheduler.most, scheduler.reduction)},
       {"seed", std::to_string(settings.seed)},
-      {"threads", std::to_string(settings.threads)}};
+      {"threads", std::to_string(settings.threads)},
+      {"in_order", std::to_string(settings.in_order)}};
 }
 
 std::vector<std::string> lines_of(const std::string& text) {
@@ -75,21 +76,28 @@ StudySettings parse_settings(const std::function<std::string(const std::string&)
   std::istringstream(read("scheduler")) >> scheduler.name >> scheduler.least >> scheduler.most >> scheduler.reduction;
   settings.seed = std::stoll(read("seed"));
   settings.threads = std::stoll(read("threads"));
+  settings.in_order = std::stoll(read("in_order"));
   return settings;
 }
 
-/// Studies of the first format know no copies of trials.
+/// Studies of the first format know no copies of trials, those of the second no ends that a scheduler decided and no
+/// order in which results count.
 void raise_format(Database& database) {
-  const auto is_old = [&] {
+  const auto format = [&] {
     Statement found = database.prepare("SELECT value FROM settings WHERE name = 'format'");
-    return found.step() && found.text(0) == "1";
+    return found.step() ? found.text(0) : "";
   };
+  const auto is_old = [&] { return format() == "1" || format() == "2"; };
   if (!is_old()) return;  // without a lock, which somebody may hold
   Transaction transaction(database);
   if (is_old()) {
+    if (format() == "1")
+      database.execute(
+          "ALTER TABLE trials ADD COLUMN parent INTEGER NOT NULL DEFAULT -1;"
+          "ALTER TABLE trials ADD COLUMN begun INTEGER NOT NULL DEFAULT 0;");
     database.execute(
-        "ALTER TABLE trials ADD COLUMN parent INTEGER NOT NULL DEFAULT -1;"
-        "ALTER TABLE trials ADD COLUMN begun INTEGER NOT NULL DEFAULT 0;");
+        "ALTER TABLE trials ADD COLUMN cut INTEGER NOT NULL DEFAULT 0;"
+        "INSERT OR IGNORE INTO settings VALUES ('in_order', '0');");
     database.prepare("UPDATE settings SET value = ? WHERE name = 'format'").bind(std::string(kFormat)).run();
   }
   transaction.commit();
@@ -201,7 +209,7 @@ const std::vector<StudyTrial>& Study::read_trials() {
   std::vector<StudyTrial> trials;
   Statement rows = database_->prepare(
       "SELECT number, state, point, generation, bracket, target, owner, results, curve, reason, parameters, memory,"
-      " epochs, seconds, parent, begun FROM trials ORDER BY number");
+      " epochs, seconds, parent, begun, cut FROM trials ORDER BY number");
   while (rows.step()) {
     StudyTrial trial{.number = rows.integer(0), .state = state_of(rows.text(1)), .values = parse_values(rows.text(2))};
     if (trial.number != static_cast<int64_t>(trials.size()))
@@ -217,6 +225,7 @@ const std::vector<StudyTrial>& Study::read_trials() {
     trial.seconds = rows.real(13);
     if (rows.integer(14) >= 0) trial.parent = rows.integer(14);
     trial.begun = rows.integer(15);
+    trial.is_cut = rows.integer(16) != 0;
     trials.push_back(std::move(trial));
   }
   known_ = std::move(trials);
@@ -254,7 +263,7 @@ void Study::set_storage(const fs::path& file) { write_setting("storage", fs::abs
 std::vector<StudyTrial> Study::trials() { return read_trials(); }
 
 void Study::write(const StudyTrial& trial) {
-  database_->prepare("INSERT OR REPLACE INTO trials VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+  database_->prepare("INSERT OR REPLACE INTO trials VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
       .bind(trial.number)
       .bind(std::string(name_of(trial.state)))
       .bind(print_values(trial.values))
@@ -271,6 +280,7 @@ void Study::write(const StudyTrial& trial) {
       .bind(trial.seconds)
       .bind(trial.parent.value_or(-1))
       .bind(trial.begun)
+      .bind(int64_t{trial.is_cut})
       .run();
 }
 

@@ -32,6 +32,9 @@ struct StudySettings {
   SchedulerOptions scheduler = {};  // without SchedulerOptions::trials
   int64_t seed = 1;
   int64_t threads = 1;  // of each trial: they change the sums
+  /// A trial is chosen by the results of all but the last so many before it, less one, whichever ends first: the study
+  /// does not depend on how long trials take. 0: by all results that are there.
+  int64_t in_order = 0;
 };
 
 struct StudyTrial {
@@ -52,6 +55,7 @@ struct StudyTrial {
   int64_t target = 0;                  // epochs
   std::optional<int64_t> parent = {};  // the trial that it began as a copy of,
   int64_t begun = 0;                   // and after how many epochs
+  bool is_cut = false;                 // a scheduler has decided that it ends where it is, before `target`
   std::string owner = {};
   std::vector<double> results = {};                    // of the objectives, as they were measured
   std::vector<std::pair<int64_t, double>> curve = {};  // epochs, and the first objective then

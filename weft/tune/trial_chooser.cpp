@@ -1,35 +1,16 @@
 #include "weft/tune/trial_chooser.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "weft/base/error.h"
-#include "weft/base/files.h"
 #include "weft/tune/population.h"
 
 namespace weft::tune {
 
-namespace fs = std::filesystem;
-
 namespace {
 
 using State = StudyTrial::State;
-
-/// With its checkpoints, at once or not at all.
-void copy_run(const fs::path& from, const fs::path& to) {
-  const fs::path half = to.string() + ".partial";
-  std::error_code code;
-  fs::remove_all(half, code);
-  fs::remove_all(to, code);
-  fs::copy(from, half, fs::copy_options::recursive, code);
-  if (code) {
-    const std::string why = code.message();
-    fs::remove_all(half, code);
-    fail(ErrorKind::io, "cannot copy '{}' to '{}': {}; make room there, then go on with the study", from.string(),
-         to.string(), why);
-  }
-  fs::rename(half, to);
-  sync_directory(to.parent_path());
-}
 
 }  // namespace
 
@@ -53,16 +34,20 @@ std::optional<StudyTrial> TrialChooser::choose(const std::vector<StudyTrial>& tr
     if (trial.state != State::refused) counted.push_back(trial);
   SchedulerOptions options = settings_.scheduler;
   options.trials = most_;
-  const Job job = next_job(options, progress_of(settings_, counted));
+  const Job job = next_job(options, progress(counted));
   if (job.kind == Job::Kind::wait) waits_for_others_ = true;
   if (job.kind == Job::Kind::go_on) {
     StudyTrial trial = counted[job.trial];
     trial.target = job.target;
     return claimed(std::move(trial));
   }
-  if (job.kind == Job::Kind::copy) return copied(counted, job, static_cast<int64_t>(trials.size()));
+  if (job.kind == Job::Kind::copy) return copied(counted[job.trial], job, static_cast<int64_t>(trials.size()));
   if (job.kind != Job::Kind::start) return std::nullopt;
-  const History history = history_of(settings_, trials);
+  if (lacks_results(trials)) {
+    waits_for_others_ = true;
+    return std::nullopt;
+  }
+  const History history = history_of(settings_, told(trials));
   const SearchState state{settings_.space, history, settings_.seed};
   // A population has as many members as it has, also where the space has fewer points.
   const bool repeats = settings_.scheduler.name == "population";
@@ -79,20 +64,49 @@ std::optional<StudyTrial> TrialChooser::choose(const std::vector<StudyTrial>& tr
                   .target = job.target});
 }
 
-/// A new member of the population in place of one that does worse. The run is copied now, before anybody lets the
-/// origin go on.
-StudyTrial TrialChooser::copied(const std::vector<StudyTrial>& trials, const Job& job, int64_t number) {
-  const StudyTrial& origin = trials[job.trial];
-  copy_run(study_.run_of(origin.number), study_.run_of(number));
-  for (const StudyTrial& trial : trials)
-    if (trial.bracket == job.bracket) replaced_ = trial;
+bool TrialChooser::counts(const StudyTrial& trial, size_t trials) const {
+  return settings_.in_order == 0 || trial.number + settings_.in_order <= static_cast<int64_t>(trials);
+}
+
+/// Results that must be told before the next trial is chosen are not there yet.
+bool TrialChooser::lacks_results(const std::vector<StudyTrial>& trials) const {
+  return settings_.in_order > 0 && std::any_of(trials.begin(), trials.end(), [&](const StudyTrial& trial) {
+           return trial.state == State::running && counts(trial, trials.size());
+         });
+}
+
+/// The trials as the searcher may know them: later ones are as if they ran.
+std::vector<StudyTrial> TrialChooser::told(std::vector<StudyTrial> trials) const {
+  for (StudyTrial& trial : trials) {
+    if (counts(trial, trials.size())) continue;
+    trial.state = State::running;
+    trial.results.clear();
+    trial.curve.clear();
+  }
+  return trials;
+}
+
+/// An origin stays where it is until each copy of its run is there.
+std::vector<TrialProgress> TrialChooser::progress(const std::vector<StudyTrial>& counted) const {
+  std::vector<TrialProgress> all = progress_of(settings_, counted);
+  std::error_code code;
+  for (const StudyTrial& trial : counted) {
+    const bool is_wanted = trial.state == State::running || trial.state == State::interrupted;
+    if (!trial.parent || !is_wanted || std::filesystem::exists(study_.run_of(trial.number), code)) continue;
+    for (size_t index = 0; index < counted.size(); ++index)
+      if (counted[index].number == *trial.parent) all[index].is_held = true;
+  }
+  return all;
+}
+
+/// A new member of the population in place of one that does worse. Its run is still to be made.
+StudyTrial TrialChooser::copied(const StudyTrial& origin, const Job& job, int64_t number) const {
   return claimed({.number = number,
                   .values = explored(settings_.space, origin.values, settings_.seed, number),
                   .bracket = job.bracket,
                   .target = job.target,
                   .parent = origin.number,
-                  .begun = job.begun,
-                  .curve = origin.curve});
+                  .begun = job.begun});
 }
 
 StudyTrial TrialChooser::claimed(StudyTrial trial) const {

@@ -6,7 +6,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "weft/library/library.h"
@@ -22,16 +21,18 @@ class TrialChooser {
   TrialChooser(const Library& library, const Study& study, int64_t most, std::string owner,
                std::function<void(const std::string&)> note);
 
-  /// For Study::change(). Trials that constraints refused cost nothing and count for nothing. Error(io) where a run
-  /// cannot be copied.
+  /// For Study::change(). Trials that constraints refused cost nothing and count for nothing. The run of a new trial
+  /// that has a parent is a copy of the parent's as it is now: nobody lets the parent go on until that copy is there.
   std::optional<StudyTrial> choose(const std::vector<StudyTrial>& trials);
   /// After a choice of nothing: something may be chosen once a running trial, here or elsewhere, has ended.
   bool waits_for_others() const { return waits_for_others_; }
-  /// The trial that the last choice, a copy of another one, takes the place of.
-  std::optional<StudyTrial> take_replaced() { return std::exchange(replaced_, std::nullopt); }
 
  private:
-  StudyTrial copied(const std::vector<StudyTrial>& trials, const Job& job, int64_t number);
+  bool counts(const StudyTrial& trial, size_t trials) const;
+  bool lacks_results(const std::vector<StudyTrial>& trials) const;
+  std::vector<StudyTrial> told(std::vector<StudyTrial> trials) const;
+  std::vector<TrialProgress> progress(const std::vector<StudyTrial>& counted) const;
+  StudyTrial copied(const StudyTrial& origin, const Job& job, int64_t number) const;
   StudyTrial claimed(StudyTrial trial) const;
 
   const Study& study_;
@@ -40,7 +41,6 @@ class TrialChooser {
   const std::string owner_;
   const std::function<void(const std::string&)> note_;
   const std::unique_ptr<Searcher> searcher_;
-  std::optional<StudyTrial> replaced_;
   bool waits_for_others_ = false, is_exhausted_ = false;
 };
 

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "weft/library/library.h"
 #include "weft/spec/run_spec.h"
+#include "weft/tune/lineage.h"
 #include "weft/tune/study.h"
 
 namespace weft::tune {
@@ -18,7 +20,9 @@ spec::RunSpec trial_spec(const StudySettings& settings, const Values& values, co
 /// Opens the data and makes the plans of the run. Error(usage) where that cannot be, for example for lack of memory.
 TrialPlan plan_trial(const spec::RunSpec& spec, const Library& library);
 
-/// The recipe of a trial with what it reached, as a file. `values` are the keys that were searched.
-std::string print_best(const StudySettings& settings, const StudyTrial& trial, const Library& library);
+/// The recipe of a trial with what it reached, as a file. Of a copy of other trials it is the recipe that the oldest of
+/// them began with, and says when which values changed, and the commands that train it likewise.
+std::string print_best(const StudySettings& settings, const std::vector<Stretch>& lineage, const StudyTrial& trial,
+                       const Library& library);
 
 }  // namespace weft::tune

@@ -12,16 +12,18 @@
 
 #include "weft/base/error.h"
 #include "weft/base/files.h"
+#include "weft/base/format.h"
 #include "weft/base/memory.h"
-#include "weft/launch/child_process.h"
 #include "weft/run/run_directory.h"
 #include "weft/spec/recipe.h"
+#include "weft/tune/copied_run.h"
 #include "weft/tune/deployed_run.h"
 #include "weft/tune/optuna_storage.h"
 #include "weft/tune/owner.h"
 #include "weft/tune/quiet_room.h"
 #include "weft/tune/trial_chooser.h"
 #include "weft/tune/trial_plan.h"
+#include "weft/tune/winner.h"
 
 namespace weft::tune {
 
@@ -35,21 +37,16 @@ constexpr std::chrono::milliseconds kPause{20};
 constexpr double kLookSeconds = 0.5;       // between two looks at the metrics of a running trial
 constexpr int64_t kRefusedInARow = 100;    // trials that keep to no constraint, before the search gives up
 constexpr int kMostKills = 2;              // of one trial, before it counts as failed
+constexpr int kMostLosses = 5;             // likewise of its workers
 constexpr size_t kKeptOutput = 16 * 1024;  // bytes
 
-/// A trial's process.
+/// A trial that trains.
 struct Worker {
   StudyTrial trial;
-  std::unique_ptr<launch::ChildProcess> process;
+  std::unique_ptr<Training> training;
   std::string output = {};
   double looked = 0;
-  bool is_stopped = false;  // by the scheduler
-};
-
-/// A trial whose process has ended, and that is still to be measured as it is deployed.
-struct Trained {
-  StudyTrial trial;
-  bool is_cut = false;
+  bool is_here = true;  // on this host
 };
 
 bool is_free(const fs::path& run) {
@@ -65,13 +62,15 @@ bool is_free(const fs::path& run) {
 
 class Tuner {
  public:
-  Tuner(const Library& library, Study& study, const TuneLimits& limits, std::string program, const TuneHooks& hooks)
+  Tuner(const Library& library, Study& study, const TuneLimits& limits, std::string program, const TuneHooks& hooks,
+        WorkerServer* server)
       : library_(library),
         study_(study),
         settings_(study.settings()),
         limits_(limits),
         program_(std::move(program)),
         hooks_(hooks),
+        server_(server),
         begin_(hooks.clock()),
         owner_(this_process()),
         chooser_(library, study, limits.trials, owner_, hooks.note) {
@@ -91,15 +90,19 @@ class Tuner {
       stop_poor_trials();
       if (is_over()) break;
       fill_workers();
-      if (workers_.empty() && trained_.empty() && !held_ && !chooser_.waits_for_others() && !waits_for_quiet_) break;
+      if (workers_.empty() && trained_.empty() && nothing_left_) break;
       tell_status();
+      tell_of_workers();
       std::this_thread::sleep_for(kPause);
     }
     interrupt_all();
+    tell_of_workers();
     TuneOutcome outcome{.was_stopped = wants_stop()};
     outcome.best = best_trial(settings_, study_.trials());
-    if (outcome.best) write_best(*outcome.best);
-    if (outcome.best && !outcome.was_stopped) outcome.summary = finish_best(*outcome.best);
+    if (server_ != nullptr) server_->end(outcome.was_stopped ? "the tuner was stopped" : "the search has ended");
+    if (outcome.best) write_best(study_, *outcome.best, library_);
+    if (outcome.best && !outcome.was_stopped)
+      outcome.summary = measure_winner(study_, *outcome.best, program_, hooks_.stop_requested, hooks_.note);
     return outcome;
   }
 
@@ -110,12 +113,26 @@ class Tuner {
     if (hooks_.note) hooks_.note(line);
   }
 
+  void tell_of_workers() const {
+    if (server_ == nullptr) return;
+    for (const std::string& line : server_->notes()) note(printable(line));
+  }
+
+  bool is_free_here() const {
+    const auto here = std::count_if(workers_.begin(), workers_.end(), [](const Worker& one) { return one.is_here; });
+    return here < limits_.workers;
+  }
+  bool has_free_place() const { return is_free_here() || (server_ != nullptr && server_->free_places() > 0); }
+
   void fill_workers() {
     if (hooks_.clock() < next_look_) return;
     if (room_ && !trained_.empty()) return;  // they are measured as soon as nobody trains
-    while (static_cast<int64_t>(workers_.size()) < limits_.workers && !is_over()) {
-      waits_for_quiet_ = room_ && !room_->enter();
-      if (waits_for_quiet_ || !start_one()) {
+    nothing_left_ = false;
+    // Without any place, too, a trial is chosen: whether there is one to wait for must be known.
+    while ((has_free_place() || (workers_.empty() && !held_)) && !is_over()) {
+      const bool waits_for_quiet = room_ && !room_->enter();
+      if (waits_for_quiet || !start_one()) {
+        nothing_left_ = !waits_for_quiet && !held_ && !chooser_.waits_for_others();
         if (room_ && workers_.empty()) room_->leave();
         next_look_ = hooks_.clock() + kLookSeconds;  // or when a trial of this process ends
         return;
@@ -129,26 +146,43 @@ class Tuner {
     if (!held_) {
       held_ = study_.change([&](const std::vector<StudyTrial>& trials) { return chooser_.choose(trials); });
       if (!held_) return false;
-      if (std::optional<StudyTrial> replaced = chooser_.take_replaced()) {
-        replaced->state = State::stopped;
-        replaced->reason = fmt::format("gave way to trial {}, a copy of trial {}", held_->number, *held_->parent);
-        end(*replaced);
-      }
+      if (held_->parent) end_replaced(*held_);
       if (held_->plan.epochs == 0 && !prepare(*held_)) {
         held_.reset();
         return true;  // the next one may do better
       }
+      std::error_code code;
+      const fs::path run = study_.run_of(held_->number);
+      if (held_->parent && !fs::exists(run, code)) copy_run(study_.run_of(*held_->parent), run);
     }
-    if (!has_room(held_->plan.memory) || !is_free(study_.run_of(held_->number))) return false;
-    start(*held_);
+    if (!is_free(study_.run_of(held_->number))) return false;
+    if (held_->is_cut) {  // its process has ended, and this study before it had recorded that
+      has_trained(*held_);
+      held_.reset();
+      return true;
+    }
+    if (!start(*held_)) return false;
     held_.reset();
     return true;
   }
 
+  /// Of the member that a copy takes the place of, unless a process that died did so already.
+  void end_replaced(const StudyTrial& copy) {
+    std::optional<StudyTrial> replaced;
+    for (const StudyTrial& trial : study_.trials())
+      if (trial.bracket == copy.bracket && trial.number < copy.number) replaced = trial;
+    if (!replaced || replaced->state != State::paused) return;
+    replaced->state = State::stopped;
+    replaced->reason = fmt::format("gave way to trial {}, a copy of trial {}", copy.number, *copy.parent);
+    end(*replaced);
+  }
+
   /// Other trials have their memory already, as planned.
   bool has_room(int64_t bytes) const {
-    for (const Worker& worker : workers_) bytes += worker.trial.plan.memory;
-    return workers_.empty() || bytes <= memory_;
+    int64_t used = 0;
+    for (const Worker& worker : workers_)
+      if (worker.is_here) used += worker.trial.plan.memory;
+    return used == 0 || used + bytes <= memory_;
   }
 
   /// Plans a new trial and writes its recipe; false where it cannot or must not train, which is recorded.
@@ -206,32 +240,37 @@ class Tuner {
     if (hooks_.trial_ended) hooks_.trial_ended(trial);
   }
 
-  void start(const StudyTrial& trial) {
-    const fs::path run = study_.run_of(trial.number);
+  /// Here, or at a worker elsewhere; false where neither has room for it now.
+  bool start(const StudyTrial& trial) {
+    const bool is_here = is_free_here() && has_room(trial.plan.memory);
+    if (!is_here && server_ == nullptr) return false;
     std::error_code code;
-    const bool goes_on = trial.parent || fs::exists(run / "spec.toml", code);
-    if (!goes_on) fs::remove_all(run, code);  // what a process left that died before its run began
-    std::vector<std::string> words = {program_, "train"};
-    if (goes_on)
-      words.insert(words.end(), {"--resume", run.string()});
-    else
-      words.insert(words.end(), {study_.recipe_of(trial.number).string(), "--run", run.string()});
+    TrainingJob job{.trial = trial.number,
+                    .run = study_.run_of(trial.number),
+                    .recipe = study_.recipe_of(trial.number),
+                    .memory = trial.plan.memory};
+    job.goes_on = trial.parent || fs::exists(job.run / "spec.toml", code);
     if (trial.parent)
-      for (const auto& [key, value] : trial.values) words.insert(words.end(), {"--set", key + "=" + shown(value)});
-    words.insert(words.end(), {"--pause-after", std::to_string(trial.target), "--quiet"});
-    Worker worker{
-        trial, std::make_unique<launch::ChildProcess>(words, launch::ChildProcess::Output::kept), {}, hooks_.clock()};
+      for (const auto& [key, value] : trial.values)
+        job.options.insert(job.options.end(), {"--set", key + "=" + shown(value)});
+    job.options.insert(job.options.end(), {"--pause-after", std::to_string(trial.target), "--quiet"});
+    if (is_here && !job.goes_on) fs::remove_all(job.run, code);  // what a process left that died before its run began
+    std::unique_ptr<Training> training = is_here ? train_here(job, program_) : server_->train(job);
+    if (training == nullptr) return false;
+    Worker worker{trial, std::move(training), {}, hooks_.clock(), is_here};
+    worker.trial.owner = owner_;
     // Where this process dies, the trial is nobody's only once its own process has ended, too.
-    worker.trial.owner = owner_ + " " + identity_of(worker.process->process());
+    if (is_here) worker.trial.owner += " " + identity_of(worker.training->process());
     workers_.push_back(std::move(worker));
     keep(workers_.back().trial);
+    return true;
   }
 
   void reap() {
     for (size_t index = 0; index < workers_.size();) {
       Worker& worker = workers_[index];
-      const bool has_ended = worker.process->has_ended();
-      worker.output += worker.process->read();
+      const bool has_ended = worker.training->has_ended();
+      worker.output += worker.training->read();
       if (worker.output.size() > kKeptOutput) worker.output.erase(0, worker.output.size() - kKeptOutput);
       if (!has_ended) {
         ++index;
@@ -246,41 +285,48 @@ class Tuner {
   void record(Worker& worker) {
     next_look_ = 0;
     StudyTrial& trial = worker.trial;
-    const int code = worker.process->exit_code();
-    const bool was_asked = worker.is_stopped || is_ending_;
+    const Training& training = *worker.training;
+    const int code = training.exit_code();
+    const bool was_asked = trial.is_cut || is_ending_;
     // Somebody else may have killed it: it goes on, unless that happens again and again, as where memory is short.
-    const bool goes_on = code == 128 + SIGKILL && worker.process->was_killed() && ++kills_[trial.number] <= kMostKills;
-    const bool is_interrupted = code == 130 || goes_on || (was_asked && worker.process->was_killed());
+    const bool goes_on = code == 128 + SIGKILL && training.was_killed() && ++kills_[trial.number] <= kMostKills;
+    const bool is_given_on = training.was_lost() && ++losses_[trial.number] <= kMostLosses;
+    const bool is_interrupted = code == 130 || goes_on || is_given_on || (was_asked && training.was_killed());
     if (room_ && workers_.empty()) room_->leave();
-    if (code != 0 && !is_interrupted) {
+    if ((code != 0 || training.was_lost()) && !is_interrupted) {
       const std::string message = last_message(worker.output);
       trial.state = State::failed;
-      trial.reason = !message.empty() ? message
-                     : worker.process->was_killed()
+      trial.reason = !message.empty()      ? message
+                     : training.was_lost() ? fmt::format("{} workers were lost that trained it", losses_[trial.number])
+                     : training.was_killed()
                          ? fmt::format("signal {} ended it{}", code - 128,
                                        code - 128 == SIGKILL ? ", as the system does where memory runs out" : "")
                          : fmt::format("it ended with code {}", code);
       return end(trial);
     }
-    if (is_interrupted && !worker.is_stopped) {
+    if (is_interrupted && !trial.is_cut) {
       trial.state = State::interrupted;
       take_results(trial, {});
       return end(trial);
     }
-    const bool is_cut = worker.is_stopped && is_interrupted;
-    if (needs_deployment(settings_.objectives))
-      trained_.push_back({trial, is_cut});
-    else
-      settle(trial, is_cut, {});
+    if (!is_interrupted) trial.is_cut = false;  // it came to its target before the scheduler's word reached it
+    has_trained(trial);
   }
 
-  /// A trial that has trained as far as it was to; `is_cut`: by the scheduler, before.
-  void settle(StudyTrial& trial, bool is_cut, const std::optional<Deployed>& deployed) {
+  void has_trained(StudyTrial& trial) {
+    if (needs_deployment(settings_.objectives))
+      trained_.push_back(trial);
+    else
+      settle(trial, {});
+  }
+
+  /// A trial that has trained as far as it was to.
+  void settle(StudyTrial& trial, const std::optional<Deployed>& deployed) {
     take_results(trial, deployed);
     if (!trial.has_results()) {
       trial.state = State::failed;
       trial.reason = fmt::format("it measured no finite {}", settings_.objectives.front().name);
-    } else if (is_cut) {
+    } else if (trial.is_cut) {
       trial.state = State::stopped;
     } else {
       // A run may end before: by the recipe's [stop].
@@ -295,14 +341,13 @@ class Tuner {
   void measure_trained() {
     if (trained_.empty() || (room_ && (!workers_.empty() || !room_->enter_alone()))) return;
     while (!trained_.empty() && !wants_stop()) {
-      Trained& trained = trained_.front();
-      StudyTrial& trial = trained.trial;
+      StudyTrial& trial = trained_.front();
       try {
         const std::optional<Deployed> deployed =
             measure_deployed(program_, study_.run_of(trial.number), settings_.threads, room_ != nullptr,
                              [this] { return wants_stop(); });
         if (!deployed) break;
-        settle(trial, trained.is_cut, deployed);
+        settle(trial, deployed);
       } catch (const Error& error) {
         trial.state = State::failed;
         trial.reason = error.what();
@@ -316,40 +361,41 @@ class Tuner {
 
   void take_results(StudyTrial& trial, const std::optional<Deployed>& deployed) const {
     const fs::path run = study_.run_of(trial.number);
-    trial.curve = measured_curve(run, settings_.objectives.front().name).curve;
-    if (const auto values = measure(run, settings_.objectives, trial.plan, deployed)) trial.results = *values;
-    const Measured seconds = measured_curve(run, "train_seconds");
-    if (!seconds.curve.empty()) trial.seconds = seconds.curve.back().second;
+    trial.curve = measured_curve(run, settings_.objectives.front().name, trial.begun).curve;
+    if (const auto values = measure(run, settings_.objectives, trial.plan, deployed, trial.begun))
+      trial.results = *values;
+    trial.seconds = measured_seconds(run, trial.begun);
   }
 
   /// By the scheduler, from what running trials have measured so far.
   void stop_poor_trials() {
     if (settings_.scheduler.name != "median" && settings_.scheduler.name != "curve") return;
     for (Worker& worker : workers_) {
-      if (worker.is_stopped || hooks_.clock() - worker.looked < kLookSeconds) continue;
+      if (worker.trial.is_cut || hooks_.clock() - worker.looked < kLookSeconds) continue;
       worker.looked = hooks_.clock();
       worker.trial.curve = measured_curve(study_.run_of(worker.trial.number), settings_.objectives.front().name).curve;
       std::vector<StudyTrial> trials = study_.trials();
       trials[static_cast<size_t>(worker.trial.number)] = worker.trial;
       if (!should_stop(settings_.scheduler, progress_of(settings_, trials), static_cast<size_t>(worker.trial.number)))
         continue;
-      worker.is_stopped = true;
-      worker.process->send(SIGTERM);
+      worker.trial.is_cut = true;
+      keep(worker.trial);  // who goes on with the study knows it, whatever happens now
+      worker.training->stop();
     }
   }
 
   /// Each trial makes a checkpoint, from which it goes on with the study.
   void interrupt_all() {
     is_ending_ = true;
-    for (const Worker& worker : workers_) worker.process->send(SIGTERM);
+    for (const Worker& worker : workers_) worker.training->stop();
     while (!workers_.empty()) {
       reap();
       std::this_thread::sleep_for(kPause);
     }
     if (!wants_stop()) measure_trained();
-    for (Trained& trained : trained_) {  // their runs are there: resumed, they end at once and are measured
-      trained.trial.state = State::interrupted;
-      end(trained.trial);
+    for (StudyTrial& trial : trained_) {  // their runs are there: resumed, they end at once and are measured
+      trial.state = State::interrupted;
+      end(trial);
     }
     trained_.clear();
     if (!held_) return;
@@ -363,51 +409,10 @@ class Tuner {
     const double now = hooks_.clock();
     if (now - told_ < 0.1) return;
     told_ = now;
-    const std::vector<StudyTrial> trials = study_.trials();
-    TuneStatus status{.wanted = limits_.trials, .best = best_trial(settings_, trials)};
-    double seconds = 0;
-    for (const StudyTrial& trial : trials) {
-      status.running += trial.state == State::running;
-      status.failed += trial.state == State::failed;
-      status.refused += trial.state == State::refused;
-      status.done +=
-          trial.state != State::running && trial.state != State::refused && trial.state != State::interrupted;
-      seconds += trial.seconds;
-    }
-    if (limits_.seconds > 0) status.seconds_left = std::max(0.0, limits_.seconds - (now - begin_));
-    if (limits_.trials > 0 && status.done > 0) {
-      const double left = static_cast<double>(std::max<int64_t>(0, limits_.trials - status.done)) * seconds /
-                          static_cast<double>(status.done * limits_.workers);
-      status.seconds_left = std::min(left, status.seconds_left.value_or(left));
-    }
-    hooks_.status(status);
-  }
-
-  void write_best(const StudyTrial& best) {
-    const bool is_one = settings_.objectives.size() == 1;
-    for (const StudyTrial& trial : is_one ? std::vector{best} : best_trials(settings_, study_.trials())) {
-      const fs::path file =
-          trial.number == best.number ? study_.best() : study_.folder() / fmt::format("best-{:04}.toml", trial.number);
-      write_atomically(file, print_best(settings_, trial, library_));
-    }
-  }
-
-  /// The test data are measured now, for this trial alone.
-  std::optional<run::Summary> finish_best(const StudyTrial& best) const {
-    const fs::path run = study_.run_of(best.number);
-    std::error_code code;
-    if (best.state != State::finished) return std::nullopt;
-    if (!fs::exists(run / "summary.json", code)) {
-      launch::ChildProcess process({program_, "train", "--resume", run.string(), "--quiet", "--json"},
-                                   launch::ChildProcess::Output::kept);
-      std::string output;
-      while (!process.has_ended() && !wants_stop()) output += process.wait(std::chrono::milliseconds(100));
-      if (!process.has_ended()) return std::nullopt;
-      output += process.read();
-      if (process.exit_code() != 0) note("the test data were not measured: " + last_message(output));
-    }
-    if (!fs::exists(run / "summary.json", code)) return std::nullopt;
-    return run::parse_summary(read_text(run / "summary.json"));
+    std::optional<double> left;
+    if (limits_.seconds > 0) left = std::max(0.0, limits_.seconds - (now - begin_));
+    const int64_t places = limits_.workers + (server_ != nullptr ? server_->places() : 0);
+    hooks_.status(status_of(settings_, study_.trials(), limits_.trials, places, left));
   }
 
   const Library& library_;
@@ -416,19 +421,20 @@ class Tuner {
   const TuneLimits limits_;
   const std::string program_;
   const TuneHooks& hooks_;
+  WorkerServer* const server_;  // null: there are no workers elsewhere
   const double begin_;
   const std::string owner_;
   TrialChooser chooser_;
   std::vector<Constraint> constraints_;
   int64_t memory_ = 0;  // bytes, of all trials together
   std::vector<Worker> workers_;
-  std::vector<Trained> trained_;            // not yet measured
+  std::vector<StudyTrial> trained_;         // their processes have ended; not yet measured as they are deployed
   std::unique_ptr<OptunaStorage> storage_;  // null: nobody asked for it
   std::unique_ptr<QuietRoom> room_;         // where latencies are measured
-  bool waits_for_quiet_ = false;            // another process measures
-  std::map<int64_t, int> kills_;            // of trials by others, by their numbers
+  std::map<int64_t, int> kills_, losses_;   // of trials, by their numbers: killed by others, with their workers
   std::optional<StudyTrial> held_;          // claimed, and waits for memory
   bool is_ending_ = false;
+  bool nothing_left_ = false;  // to start, also once those that run have ended
   int64_t refused_in_a_row_ = 0;
   double nearest_excess_ = 0, told_ = -1, next_look_ = 0;
   std::string nearest_;
@@ -437,8 +443,8 @@ class Tuner {
 }  // namespace
 
 TuneOutcome run_study(const Library& library, Study& study, const TuneLimits& limits, const std::string& program,
-                      const TuneHooks& hooks) {
-  return Tuner(library, study, limits, program, hooks).run();
+                      const TuneHooks& hooks, WorkerServer* server) {
+  return Tuner(library, study, limits, program, hooks, server).run();
 }
 
 }  // namespace weft::tune

@@ -1,4 +1,4 @@
-// Works on a study: starts trials as processes of this program, one for each free worker, records what came of them,
+// Works on a study: starts trials as processes of this program or at workers elsewhere, records what came of them,
 // and lets those go on that the scheduler chooses.
 #pragma once
 
@@ -10,21 +10,15 @@
 #include "weft/library/library.h"
 #include "weft/run/summary.h"
 #include "weft/tune/study.h"
+#include "weft/tune/training/worker_server.h"
+#include "weft/tune/tune_status.h"
 
 namespace weft::tune {
 
 struct TuneLimits {
   int64_t trials = 0;   // of the study in all, without those that were refused; 0: no limit
   double seconds = 0;   // of this process; 0: no limit
-  int64_t workers = 1;  // trials at a time
-};
-
-/// Where a study stands.
-struct TuneStatus {
-  int64_t done = 0, wanted = 0;  // trials; wanted 0: as many as the time allows
-  int64_t running = 0, failed = 0, refused = 0;
-  std::optional<StudyTrial> best = {};
-  std::optional<double> seconds_left = {};  // where that can be told
+  int64_t workers = 1;  // trials at a time on this host; 0: all train elsewhere
 };
 
 struct TuneHooks {
@@ -43,8 +37,10 @@ struct TuneOutcome {
 };
 
 /// `program` is the path of this program. A trial that fails is recorded with its reason, and the study goes on.
-/// Error(usage) where no trial keeps to the constraints, with the nearest. Error(io), Error(data) of the study's files.
+/// `server`, where there is one, has further workers on other hosts; what they train is in the run directories here
+/// once it has ended. Workers are told when the search ends. Error(usage) where no trial keeps to the constraints, with
+/// the nearest. Error(io), Error(data) of the study's files.
 TuneOutcome run_study(const Library& library, Study& study, const TuneLimits& limits, const std::string& program,
-                      const TuneHooks& hooks);
+                      const TuneHooks& hooks, WorkerServer* server = nullptr);
 
 }  // namespace weft::tune

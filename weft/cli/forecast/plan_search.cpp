@@ -42,6 +42,7 @@ int search_plans(const Library& library, const PlanOptions& options) {
   const planner::Goal goal = goal_of(options);
   const spec::RunSpec spec = spec_of_plan(library, options.choice);
   const std::vector<machines::ClusterFile> clusters = clusters_of(options);
+  planner::require_one_currency(clusters);
   const predict::PlannedModel model = planned_model(library, options, spec, /*elsewhere=*/true);
   if (model.samples == 0)
     fail(ErrorKind::usage, "how long the run is follows from its data, which are not here; give --samples N");

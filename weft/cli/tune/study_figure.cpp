@@ -115,4 +115,12 @@ plot::Figure slice_figure(const tune::StudySettings& settings, const std::vector
                       .whole_x = !choices.empty()}}};
 }
 
+plot::Figure slices_figure(const tune::StudySettings& settings, const std::vector<tune::StudyTrial>& trials) {
+  plot::Figure figure;
+  for (const tune::Dimension& dimension : settings.space.dimensions())
+    for (plot::Panel& panel : slice_figure(settings, trials, dimension).panels)
+      figure.panels.push_back(std::move(panel));
+  return figure;
+}
+
 }  // namespace weft::cli

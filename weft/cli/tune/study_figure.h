@@ -22,4 +22,7 @@ plot::Figure front_figure(const tune::StudySettings& settings, const std::vector
 plot::Figure slice_figure(const tune::StudySettings& settings, const std::vector<tune::StudyTrial>& trials,
                           const tune::Dimension& dimension);
 
+/// A panel for each key.
+plot::Figure slices_figure(const tune::StudySettings& settings, const std::vector<tune::StudyTrial>& trials);
+
 }  // namespace weft::cli

@@ -39,7 +39,7 @@ std::set<int64_t> front_of(const StudySettings& settings, const std::vector<Stud
   return front;
 }
 
-int64_t epochs_of(const StudyTrial& trial) { return trial.curve.empty() ? 0 : trial.curve.back().first; }
+int64_t epochs_of(const StudyTrial& trial) { return trial.curve.empty() ? trial.begun : trial.curve.back().first; }
 
 }  // namespace
 
@@ -50,6 +50,14 @@ std::string objective_in_words(const tune::Objective& objective, double value, c
   const std::string name = objective.name.substr(objective.name.find('_') + 1);
   const MetricEntry* metric = find_entry(library.metrics, name);
   return metric != nullptr ? shown(*metric, value) : fmt::format("{:.4f}", value);
+}
+
+void add_values(Table& table, const std::vector<StudyTrial>& trials, const StudyTrial& trial) {
+  const std::vector<tune::Stretch> lineage = tune::lineage_of(trials, trial);
+  for (const tune::Stretch& stretch : lineage)
+    for (const auto& [name, value] : stretch.values)
+      table.add_row({lineage.size() == 1 ? name : fmt::format("{}, {}", name, epochs_in_words(stretch)),
+                     printable(shown(value))});
 }
 
 Table study_table(const StudySettings& settings, const std::vector<StudyTrial>& trials, size_t rows) {
@@ -113,6 +121,15 @@ std::string study_json(const StudySettings& settings, const std::vector<StudyTri
     json["best"] = {{"trial", trial->number},
                     {"values", Json::parse(tune::print_values(trial->values))},
                     {"results", results(*trial)}};
+    const std::vector<tune::Stretch> lineage = tune::lineage_of(trials, *trial);
+    if (lineage.size() > 1) {
+      json["best"]["schedule"] = Json::array();
+      for (const tune::Stretch& stretch : lineage)
+        json["best"]["schedule"].push_back({{"trial", stretch.trial},
+                                            {"from_epoch", stretch.begin + 1},
+                                            {"to_epoch", stretch.end},
+                                            {"values", Json::parse(tune::print_values(stretch.values))}});
+    }
     if (best) json["best"]["summary"] = Json::parse(run::print_summary(*best));
   }
   if (settings.objectives.size() > 1) json["front"] = front_of(settings, trials);

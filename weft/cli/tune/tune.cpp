@@ -18,9 +18,9 @@
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
 #include "weft/cli/starting_data.h"
-#include "weft/cli/tune/study_figure.h"
-#include "weft/cli/tune/study_page.h"
 #include "weft/cli/tune/study_table.h"
+#include "weft/cli/tune/tune_show.h"
+#include "weft/cli/tune/tune_worker.h"
 #include "weft/run/starting_recipe.h"
 #include "weft/spec/built_in_recipes.h"
 #include "weft/train/interrupt.h"
@@ -37,11 +37,11 @@ namespace {
 constexpr int64_t kTrials = 50;  // where neither their number nor a time is given
 
 struct TuneOptions {
-  std::string recipe, data, space, study, resume, time, storage;
+  std::string recipe, data, space, study, resume, time, storage, serve, lost_after;
   std::vector<std::string> set, ranges;
   std::vector<std::string> given;  // the options on the command line, by their names
   std::optional<int64_t> trials;
-  int64_t workers = 0;
+  std::optional<int64_t> workers;
   tune::StudyRequest request = {.recipe = {}, .ranges = {}};
   bool quiet = false, json = false;
 };
@@ -94,12 +94,13 @@ tune::Study begin_study(const Library& library, const TuneOptions& options) {
 
 tune::Study open_study(const Library& library, const TuneOptions& options) {
   if (options.resume.empty()) return begin_study(library, options);
-  const std::vector<std::string> allowed = {"--resume", "--trials", "--time",   "--workers",
-                                            "--quiet",  "--json",   "--storage"};
+  const std::vector<std::string> allowed = {"--resume", "--trials",  "--time",  "--workers",   "--quiet",
+                                            "--json",   "--storage", "--serve", "--lost-after"};
   for (const std::string& name : options.given)
     if (std::find(allowed.begin(), allowed.end(), name) == allowed.end())
       fail(ErrorKind::usage,
-           "--resume takes all but --trials, --time, --workers and --storage from the study; leave {} away, or begin "
+           "--resume takes all but --trials, --time, --workers, --serve and --storage from the study; leave {} away, "
+           "or begin "
            "another study",
            name);
   return tune::Study::open(options.resume);
@@ -164,7 +165,7 @@ class StudyProgress {
   bool is_open_ = false;
 };
 
-void print_best(const Library& library, const tune::Study& study, const tune::TuneOutcome& outcome,
+void print_best(const Library& library, tune::Study& study, const tune::TuneOutcome& outcome,
                 const std::string& program) {
   const tune::StudySettings& settings = study.settings();
   const tune::StudyTrial& best = *outcome.best;
@@ -177,19 +178,12 @@ void print_best(const Library& library, const tune::Study& study, const tune::Tu
     for (const MetricValue& metric : outcome.summary->test_metrics)
       if (const MetricEntry* entry = find_entry(library.metrics, metric.name); entry != nullptr && metric.value)
         table.add_row({"test_" + metric.name, shown(*entry, metric.value)});
-  for (const auto& [name, value] : best.values) table.add_row({name, printable(shown(value))});
+  add_values(table, study.trials(), best);
   table.add_row({"run", printable(study.run_of(best.number).string())});
   table.add_row({"recipe", printable(study.best().string())});
   const std::string command = quoted_for_shell(program), folder = quoted_for_shell(study.folder().string());
   fmt::print("{}next, try:\n  {} tune show {}\n  {} train {}\n", table.text(), command, folder, command,
              quoted_for_shell(study.best().string()));
-}
-
-/// The best run's summary, where it is finished.
-std::optional<run::Summary> best_summary(const tune::Study& study, const std::optional<tune::StudyTrial>& best) {
-  std::error_code code;
-  if (!best || !fs::exists(study.run_of(best->number) / "summary.json", code)) return std::nullopt;
-  return run::parse_summary(read_text(study.run_of(best->number) / "summary.json"));
 }
 
 int tune_command(const Library& library, const TuneOptions& options, const std::string& program) {
@@ -203,7 +197,11 @@ int tune_command(const Library& library, const TuneOptions& options, const std::
   if (trials != study.wanted_trials()) study.set_wanted_trials(trials);
   if (!options.storage.empty()) study.set_storage(tune::storage_file(options.storage));
   const int64_t threads = study.settings().threads;
-  const int64_t workers = options.workers > 0 ? options.workers : std::max<int64_t>(1, available_cores() / threads);
+  const int64_t workers = options.workers.value_or(std::max<int64_t>(1, available_cores() / threads));
+  if (workers == 0 && options.serve.empty())
+    fail(ErrorKind::usage, "--workers 0 leaves nobody to train; add --serve HOST:PORT for workers on other hosts");
+  const std::unique_ptr<tune::WorkerServer> server =
+      options.serve.empty() ? nullptr : serve_workers(library, study, options.serve, options.lost_after, program);
 
   const train::InterruptGuard interrupt;
   StudyProgress progress(library, study.settings(), options.quiet);
@@ -218,7 +216,7 @@ int tune_command(const Library& library, const TuneOptions& options, const std::
                               .clock = steady_seconds};
   const tune::TuneOutcome outcome =
       run_study(library, study, {.trials = trials, .seconds = seconds.value_or(0), .workers = workers},
-                fs::read_symlink("/proc/self/exe").string(), hooks);
+                fs::read_symlink("/proc/self/exe").string(), hooks, server.get());
   progress.clear();
   if (outcome.was_stopped) {
     say(fmt::format("stopped; go on with `{} tune --resume {}`", quoted_for_shell(program),
@@ -232,36 +230,6 @@ int tune_command(const Library& library, const TuneOptions& options, const std::
     fmt::print("{}", study_json(study.settings(), study.trials(), outcome.summary));
   else
     print_best(library, study, outcome, program);
-  return 0;
-}
-
-struct ShowOptions {
-  std::string folder, picture;
-  int64_t rows = 0;  // 0: all
-  bool as_json = false;
-};
-
-int show_command(const Library& library, const ShowOptions& options) {
-  const std::string extension = fs::path(options.picture).extension().string();
-  if (!options.picture.empty() && extension != ".svg" && extension != ".png" && extension != ".html")
-    fail(ErrorKind::usage, "'{}' is neither a .svg nor a .png nor a .html file; name one of these", options.picture);
-  tune::Study study = tune::Study::open(options.folder);
-  const std::vector<tune::StudyTrial> trials = study.trials();
-  if (extension == ".html") {
-    write_atomically(options.picture,
-                     study_page(library, fs::path(options.folder).lexically_normal().filename().string(),
-                                study.settings(), trials, best_summary(study, best_trial(study.settings(), trials))));
-    return 0;
-  }
-  if (!options.picture.empty()) {
-    const plot::Figure figure = study_figure(study.settings(), trials);
-    write_atomically(options.picture, extension == ".svg" ? plot::draw_svg(figure) : plot::draw_png(figure));
-    return 0;
-  }
-  if (options.as_json)
-    fmt::print("{}", study_json(study.settings(), trials, best_summary(study, best_trial(study.settings(), trials))));
-  else
-    fmt::print("{}", study_table(study.settings(), trials, static_cast<size_t>(options.rows)).text());
   return 0;
 }
 
@@ -304,6 +272,11 @@ void add_search_options(CLI::App* command, TuneOptions* options) {
   command->add_option("--seed", options->request.seed, "Of the search; that of the trials is the recipe's")
       ->check(CLI::Range(int64_t{0}, int64_t{9'000'000'000'000'000}))
       ->capture_default_str();
+  command
+      ->add_option("--in-order", options->request.in_order,
+                   "So many trials at a time, and each is chosen by the results of those before, whichever ends first: "
+                   "the same study on any machines; default: by all results that are there")
+      ->check(CLI::Range(int64_t{1}, int64_t{1024}));
   command->add_option("--threads", options->request.threads, "Of each trial")
       ->check(CLI::Range(int64_t{1}, int64_t{1024}))
       ->capture_default_str();
@@ -324,8 +297,17 @@ void add_tune(CLI::App& app, Action& action, const Library& library, const std::
   command->add_option("--trials", options->trials, fmt::format("Of the study in all; default: {}", kTrials))
       ->check(CLI::Range(int64_t{1}, int64_t{1'000'000}));
   command->add_option("--time", options->time, "For the search, such as 30m");
-  command->add_option("--workers", options->workers, "Trials at a time; default: the cores over --threads")
-      ->check(CLI::Range(int64_t{1}, int64_t{1024}));
+  command
+      ->add_option(
+          "--workers", options->workers,
+          "Trials at a time on this host; default: the cores over --threads; 0 with --serve: all train elsewhere")
+      ->check(CLI::Range(int64_t{0}, int64_t{1024}));
+  command
+      ->add_option("--serve", options->serve,
+                   "Let workers on other hosts train trials, too: listen for `weft tune worker` at this address; "
+                   ":PORT for all addresses of this host")
+      ->type_name("HOST:PORT");
+  command->add_option("--lost-after", options->lost_after, kLostAfterHelp);
   command
       ->add_option("--study", options->study,
                    "Folder of the study, which several processes may work on; default: studies/RECIPE-N")
@@ -344,15 +326,8 @@ void add_tune(CLI::App& app, Action& action, const Library& library, const std::
     if (!action) action = [options, program, &library] { return tune_command(library, *options, program); };
   });
 
-  auto shown = std::make_shared<ShowOptions>();
-  CLI::App* show = command->add_subcommand("show", "Print the trials of a study, the best first");
-  show->add_option("STUDY", shown->folder, "Folder of a study")->type_name("DIR")->required();
-  show->add_option("--top", shown->rows, "So many trials; default: all")
-      ->check(CLI::Range(int64_t{1}, int64_t{1'000'000}));
-  show->add_flag("--json", shown->as_json, "Print JSON");
-  show->add_option("-o,--output", shown->picture, "Draw the search as FILE.svg or FILE.png, or all of it as FILE.html")
-      ->type_name("FILE");
-  show->callback([shown, &action, &library] { action = [shown, &library] { return show_command(library, *shown); }; });
+  add_tune_worker(*command, action, library, program);
+  add_tune_show(*command, action, library);
 }
 
 }  // namespace weft::cli

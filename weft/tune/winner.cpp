@@ -1,0 +1,47 @@
+#include "weft/tune/winner.h"
+
+#include <chrono>
+
+#include "weft/base/error.h"
+#include "weft/base/files.h"
+#include "weft/launch/child_process.h"
+#include "weft/tune/deployed_run.h"
+#include "weft/tune/lineage.h"
+#include "weft/tune/trial_plan.h"
+
+namespace weft::tune {
+
+namespace fs = std::filesystem;
+
+void write_best(Study& study, const StudyTrial& best, const Library& library) {
+  const StudySettings& settings = study.settings();
+  const std::vector<StudyTrial> trials = study.trials();
+  const bool is_one = settings.objectives.size() == 1;
+  for (const StudyTrial& trial : is_one ? std::vector{best} : best_trials(settings, trials)) {
+    const fs::path file =
+        trial.number == best.number ? study.best() : study.folder() / fmt::format("best-{:04}.toml", trial.number);
+    write_atomically(file, print_best(settings, lineage_of(trials, trial), trial, library));
+  }
+}
+
+std::optional<run::Summary> measure_winner(const Study& study, const StudyTrial& best, const std::string& program,
+                                           const std::function<bool()>& stop_requested,
+                                           const std::function<void(const std::string&)>& note) {
+  const fs::path run = study.run_of(best.number), summary = run / "summary.json";
+  std::error_code code;
+  if (best.state != StudyTrial::State::finished) return std::nullopt;
+  if (!fs::exists(summary, code)) {
+    launch::ChildProcess process({program, "train", "--resume", run.string(), "--quiet", "--json"},
+                                 launch::ChildProcess::Output::kept);
+    std::string output;
+    while (!process.has_ended() && !(stop_requested && stop_requested()))
+      output += process.wait(std::chrono::milliseconds(100));
+    if (!process.has_ended()) return std::nullopt;
+    output += process.read();
+    if (process.exit_code() != 0 && note) note("the test data were not measured: " + last_message(output));
+  }
+  if (!fs::exists(summary, code)) return std::nullopt;
+  return run::parse_summary(read_text(summary));
+}
+
+}  // namespace weft::tune

@@ -1,0 +1,23 @@
+// What a search leaves behind: the best recipe as a file, and the best run with its test data measured.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "weft/library/library.h"
+#include "weft/run/summary.h"
+#include "weft/tune/study.h"
+
+namespace weft::tune {
+
+/// best.toml; with several objectives also a recipe for each other trial on the front.
+void write_best(Study& study, const StudyTrial& best, const Library& library);
+
+/// The test data are measured now, for this trial alone, where it has trained to its end. `program`: the path of this
+/// program.
+std::optional<run::Summary> measure_winner(const Study& study, const StudyTrial& best, const std::string& program,
+                                           const std::function<bool()>& stop_requested,
+                                           const std::function<void(const std::string&)>& note);
+
+}  // namespace weft::tune
