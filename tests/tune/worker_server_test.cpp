@@ -76,6 +76,18 @@ class WorkerServerTest : public ::testing::Test {
   std::unique_ptr<Connection> connection_;
 };
 
+TEST_F(WorkerServerTest, AWorkerThatOpensItsDataMayBeSilent) {
+  ASSERT_EQ(greet(kToken, std::string(version())).value("type", ""), "welcome");
+  std::this_thread::sleep_for(std::chrono::milliseconds(2500));  // more than the server's two seconds
+  connection_->send({{"type", "ready"}});
+  for (int wait = 0; wait < 500 && server_->free_places() == 0; ++wait) {
+    connection_->pump(steady_seconds());
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  EXPECT_EQ(server_->free_places(), 1);
+  EXPECT_FALSE(connection_->is_lost()) << connection_->why();
+}
+
 TEST_F(WorkerServerTest, AnotherVersionIsRefusedByName) {
   const Message answer = greet(kToken, "9.9.9");
   EXPECT_EQ(answer.value("type", ""), "refused");

@@ -164,6 +164,7 @@ void Connection::pump(double now) {
   if (is_sent() && now - spoke_ >= kSignOfLifeSeconds) queue_.push_back({frame_of(kLife, ""), {}, {}});
   write_some(now);
   read_some(now);
+  if (may_be_silent_) heard_ = now;
   if (now - heard_ > silence_seconds_) lose(fmt::format("it has been silent for {:.3g} s", silence_seconds_));
 }
 

@@ -32,6 +32,8 @@ class Connection {
   void receive_into(const std::filesystem::path& folder) { awaited_ = folder; }
   /// From those who are known, or whose words are awaited; not before.
   void allow_long_messages() { is_trusted_ = true; }
+  /// While the other end may be busy with what keeps it from giving signs of life, such as opening its data.
+  void allow_silence(bool may_be_silent) { may_be_silent_ = may_be_silent; }
 
   /// Moves what can be moved now. `now` in seconds, of a clock that only goes forward.
   void pump(double now);
@@ -69,7 +71,7 @@ class Connection {
 
   Socket socket_;
   const double silence_seconds_;
-  bool is_trusted_ = false;
+  bool is_trusted_ = false, may_be_silent_ = false;
   std::string why_;  // it is lost
   double heard_ = -1, spoke_ = -1;
   std::deque<Piece> queue_;

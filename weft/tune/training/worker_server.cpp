@@ -233,6 +233,7 @@ void WorkerServer::greet(Place& place, const Message& message) {
                                               message.at("protocol").get<int>());
   if (!trouble.empty()) return refuse(place, trouble);
   place.connection.allow_long_messages();
+  place.connection.allow_silence(true);  // until it has opened its data, within kGreetingSeconds
   place.connection.send({{"type", "welcome"},
                          {"proof", proof_of(Side::tuner, study_.token, place.nonce, nonce)},
                          {"study", study_.name},
@@ -250,6 +251,7 @@ void WorkerServer::take(Place& place, const Message& message) {
     notes_.push_back(fmt::format("the worker on {} cannot work: {}", place.host, message.at("why").get<std::string>()));
     place.stage = Place::Stage::leaving;
   } else if (place.stage == Place::Stage::checking && type == "ready") {
+    place.connection.allow_silence(false);
     const bool is_new = std::none_of(known_.begin(), known_.end(), [&](const auto& other) {
       return other.get() != &place && other->worker == place.worker && other->stage != Place::Stage::checking;
     });
