@@ -99,10 +99,13 @@ TEST(PipelineStep, LarsLambAveragesAndAScaledLossAreAsInOneProcess) {
 }
 
 /// The step of each rank, which nobody runs.
+/// Of the first rank of each stage.
 std::vector<TrainingStep> steps_of(const PipelineRig& rig, const spec::RunSpec& spec) {
   std::vector<TrainingStep> steps;
-  for (int rank = 0; rank < spec.mesh.pipeline; ++rank)
-    steps.push_back(build_training_step(rig.library(), spec, rig.input_of(spec.batch), {.ranks = 1, .rank = rank}));
+  const int data = static_cast<int>(spec.mesh.data);
+  for (int stage = 0; stage < spec.mesh.pipeline; ++stage)
+    steps.push_back(build_training_step(rig.library(), spec, rig.input_of(spec.batch / data),
+                                        {.ranks = data, .rank = stage * data}));
   return steps;
 }
 
@@ -167,10 +170,11 @@ int most_alive_of_stage(const CompiledStep& step) {
   return most;
 }
 
-CompiledStep compiled(const Graph& graph) {
+CompiledStep compiled(const Graph& graph, int data_ranks = 1) {
   const CpuBackend backend(1);
   CompileOptions options;
   options.threads = 1;
+  options.ranks.count = data_ranks;
   return compile(graph, backend, options);
 }
 
@@ -205,20 +209,21 @@ TEST(PipelineStep, GradientsOfWeightsWaitUntilTheirSlot) {
 }
 
 /// Lets every rank go through its planned messages as far as it can, where what is sent arrives once there is room for
-/// it. Empty where all come to their end, else where they stand.
-std::string where_ranks_wait(const std::vector<TrainingStep>& steps) {
+/// it. Of the ranks of a stage, which do the same and are there when they exchange, one is looked at. Empty where all
+/// come to their end, else where they stand.
+std::string where_ranks_wait(const std::vector<TrainingStep>& steps, int data_ranks = 1) {
   struct Halves {
     bool sent = false, expected = false;
   };
   std::map<std::pair<int64_t, int64_t>, Halves> messages;  // by receiver and tag
   std::vector<CompiledStep> plans;
   std::vector<size_t> at(steps.size(), 0);
-  for (const TrainingStep& step : steps) plans.push_back(compiled(step.graph));
+  for (const TrainingStep& step : steps) plans.push_back(compiled(step.graph, data_ranks));
   const auto passes = [&](size_t rank, const Node& node) {
     const std::string& op = node.op->name;
     const bool sends = op == kSendStart || op == kSendWait;
     const int64_t peer = node.attributes.integer("peer"), tag = node.attributes.integer("tag");
-    Halves& halves = messages[{sends ? peer : static_cast<int64_t>(rank), tag}];
+    Halves& halves = messages[{sends ? peer : steps[rank].rank, tag}];
     if (op == kSendStart) halves.sent = true;
     if (op == kReceiveStart || op == kReceive) halves.expected = true;
     return op == kSendWait ? halves.expected : op == kReceiveWait || op == kReceive ? halves.sent : true;
@@ -250,6 +255,23 @@ TEST_P(PipelineSteps, NoPlanLetsRanksWaitForEachOther) {
       if (ranks == 4 && schedule == "interleaved") continue;  // of small models
       EXPECT_EQ(where_ranks_wait(steps_of(rig, rig.pipelined(ranks, schedule))), "") << schedule << " " << ranks;
     }
+}
+
+/// Whose norms travel between the stages while their states are scattered and gathered.
+TEST_P(PipelineSteps, NoPlanOfSharedStatesLetsStagesWaitForEachOther) {
+  PipelineRig rig(GetParam(), 4, 4);
+  rig.change = [](spec::RunSpec& spec) {
+    spec.clip.norm = 1;
+    spec.ema.decay = 0.9;
+  };
+  for (const int64_t zero : {0, 1, 2}) {
+    for (const std::string& schedule : passes::pipeline_schedules()) {
+      spec::RunSpec spec = rig.pipelined(2, schedule, 2);
+      spec.shard.zero = zero;
+      spec::resolve(spec);
+      EXPECT_EQ(where_ranks_wait(steps_of(rig, spec), 2), "") << schedule << ", zero " << zero;
+    }
+  }
 }
 
 TEST(PipelineStep, PassesKeepTheOrderOfMessages) {
