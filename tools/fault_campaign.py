@@ -3,6 +3,7 @@
 
     python3 tools/fault_campaign.py --weft build/weft --faults 100 --json faults.json
     python3 tools/fault_campaign.py --weft build/weft --faults 8 --scene host --seed 3
+    python3 tools/fault_campaign.py --weft build/weft --faults 30 --strategy tensor --strategy pipeline --strategy sharded
 
 Each run is started by `weft launch --restarts 2`, suffers one fault at a random moment - one of five while its ranks start,
 one of ten while they end - and must come to its end: without help where the fault passes, or a stopped rank had all its work
@@ -15,12 +16,18 @@ done, else on the ranks that remain, from a checkpoint no older than the interva
   resumed   where there was a checkpoint, the next start goes on with the run and does not begin anew
   finished  exit code 0 and the weights of a run without faults: bit for bit where as many ranks went on from a
             checkpoint, else within --tolerance, as sums of other parts round otherwise
+  losses    where fewer ranks went on: the losses of the next 100 steps, within --loss-tolerance of those without faults
 
 Scenes: `host` (ranks of one host, shared memory), `pairs` (two pretended hosts of two, messages), `links` (four network
 namespaces, tools/shaped_links.sh; as root), `disks` (such hosts with a disk of their own each, by mount namespaces, and the
-launcher on a fifth host that has no ranks; as root). Exit code 1 where anything was not as it should be, 77 where there is no mpirun.
+launcher on a fifth host that has no ranks; as root).
+
+Strategies: `data` (the default), `tensor` (two copies of the model on two ranks each), `pipeline` (two of two stages),
+`sharded` (shard.zero=3), `hybrid` (tensor, and shard.zero=1). `disks` has `data` alone: no host has all states to keep a
+copy of. Exit code 1 where anything was not as it should be, 77 where there is no mpirun.
 """
 import argparse
+import collections
 import json
 import os
 import random
@@ -33,10 +40,11 @@ import sys
 import tempfile
 import threading
 import time
+import typing
 
-from processes import DATA, all_running, is_stopped, send, write_data
+from fault_scenes import ON_NETWORK, RANKS, SCENES, Scene, network_of
+from processes import DATA, is_stopped, send, write_data
 
-RANKS = 4
 INTERVAL = 50  # steps between checkpoints
 STEPS_PER_EPOCH = 7
 RECORD = 20    # steps between records of the metrics: how exactly it is known how far a run was
@@ -52,37 +60,32 @@ FAULTS = {
     "power": "a host's link down, and all its processes gone",
 }
 PASSING = ("pause", "blink")
-SCENES = {
-    "host": ("kill", "stop", "pause", "kill_writer", "kill_mpirun"),
-    "pairs": ("kill", "stop", "pause", "kill_writer", "kill_mpirun"),
-    "links": ("kill", "stop", "kill_mpirun", "cut", "cut", "blink", "power"),
-    "disks": ("kill", "power", "cut", "stop", "power"),
+STRATEGIES = {
+    "data": [],
+    "tensor": ["mesh.tensor=2"],
+    "pipeline": ["mesh.pipeline=2", "pipeline.micro_batches=2"],
+    "sharded": ["shard.zero=3"],
+    "hybrid": ["mesh.tensor=2", "shard.zero=1"],
 }
-ON_NETWORK = ("links", "disks")
-AGENT = """#!/bin/bash
-# As ssh: HOST COMMAND... What is cut off is not reached.
-host=$1
-shift
-said=$(timeout 3 bash -c "exec 3<>/dev/tcp/$host/9" 2>&1)
-[[ $said == *refused* ]] || { echo "connect to $host: ${said:-no answer}" >&2; exit 255; }
-index=$((${host##*.} - 1))
-exec ip netns exec "PREFIX$index" unshare --uts --mount sh -c "hostname PREFIX$index; DISK$*"
-"""
-# Puts a folder of the host's own in the place of the folder of runs.
-DISK = "mount --bind 'FOLDER/disks/$index' 'FOLDER/runs'; "
 
 
-def train_words(folder, run, epochs):
+def train_words(folder, run, epochs, strategy):
     """By the links that the first run in the folder measured: others might be planned otherwise, and round otherwise."""
     links = f"{folder}/cluster.toml"
     return ["train", "--model", "mlp", "--data", DATA, "--run", run,
             "--batch", "48", "--threads", "1", "--quiet", "--epochs", str(epochs), "--set", "evaluation.every_epochs=0",
             "--set", f"checkpoint.every_steps={INTERVAL}", "--set", "checkpoint.every_epochs=0",
+            # Losses that stay above zero can be compared relatively.
+            "--set", "loss.label_smoothing=0.1",
+            *(word for setting in STRATEGIES[strategy] for word in ("--set", setting)),
             *(["--set", f"cluster={links}"] if os.path.exists(links) else [])]
 
 
-def read_tensors(path):
-    """The f32 tensors of a safetensors file, by name."""
+def weights_of(weft, run):
+    """The f32 tensors of its last checkpoint, by name; ranks may have written it in parts."""
+    path = f"{run}/weights.safetensors"
+    subprocess.run([weft, "export", run, path, "--checkpoint", "last", "--force"], check=True, capture_output=True, text=True,
+                   timeout=60)
     with open(path, "rb") as file:
         size = struct.unpack("<Q", file.read(8))[0]
         header, data = json.loads(file.read(size)), file.read()
@@ -122,95 +125,29 @@ def last_record(copies):
     return last
 
 
-def difference(a, b):
-    """Of two checkpoints: the largest difference of weights over the largest weight of their tensor."""
-    first, second = read_tensors(f"{a}/model.safetensors"), read_tensors(f"{b}/model.safetensors")
-    if first.keys() != second.keys():
+def losses_of(copies):
+    """The loss of each step with a record, the last one where a step was done twice."""
+    losses = {}
+    for run in copies:
+        if os.path.exists(f"{run}/metrics.jsonl"):
+            with open(f"{run}/metrics.jsonl") as file:
+                records = [json.loads(line) for line in file if line.endswith("\n")]
+            losses.update({record["step"]: record["loss"] for record in records if record["kind"] == "step"})
+    return losses
+
+
+def loss_difference(losses, reference, begin):
+    """The largest of the 100 steps from there on, relative; None where no step of theirs has a record."""
+    steps = [step for step in losses if begin < step <= begin + 100 and step in reference]
+    return max((abs(losses[step] - reference[step]) / reference[step] for step in steps), default=None)
+
+
+def difference(first, second):
+    """Of weights: the largest difference over the largest weight of the tensor."""
+    if first.keys() != second.keys() or not first:
         return float("inf")
     return max(max(abs(x - y) for x, y in zip(first[name], second[name])) / max(1e-30, max(map(abs, second[name])))
                for name in first)
-
-
-class Scene:
-    """Where the ranks run."""
-
-    def __init__(self, name, weft, folder):
-        self.name, self.weft, self.folder = name, os.path.abspath(weft), folder
-        self.environment = dict(os.environ, OMP_WAIT_POLICY="passive", OMPI_ALLOW_RUN_AS_ROOT="1",
-                                OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
-        self.before, self.hosts = [], []
-        self.prefix = f"wf{os.getpid() % 1000}h"  # of namespaces
-        if name == "pairs":
-            self.environment["WEFT_RANKS_PER_HOST"] = "2"
-        if name in ON_NETWORK:
-            self.links("up", str(RANKS + (name == "disks")), "1gbit")
-            agent = f"{folder}/agent"
-            with open(agent, "w") as file:
-                disk = DISK.replace("FOLDER", folder) if name == "disks" else ""
-                file.write(AGENT.replace("PREFIX", self.prefix).replace("DISK", disk))
-            os.chmod(agent, 0o755)
-            self.environment.update(OMPI_MCA_plm_rsh_agent=agent, OMPI_MCA_oob_tcp_if_include="eth0",
-                                    OMPI_MCA_btl_tcp_if_include="eth0", OMPI_MCA_btl="tcp,vader,self",
-                                    OMPI_MCA_hwloc_base_binding_policy="none")
-            here = f"{self.prefix}{RANKS if name == 'disks' else 0}"  # where the launcher runs
-            self.before = ["ip", "netns", "exec", here, "unshare", "--uts", "sh", "-c", 'hostname "$0"; exec "$@"', here]
-            self.hosts = ["--hosts", ",".join(f"10.77.0.{host + 1}:1" for host in range(RANKS))]
-
-        if name == "disks":
-            for host in range(RANKS):
-                os.makedirs(f"{folder}/disks/{host}")
-            os.mkdir(f"{folder}/runs")
-
-    def path(self, run):
-        """As --run takes it."""
-        return f"runs/{run}" if self.name == "disks" else run
-
-    def copies(self, run):
-        """Where it lies."""
-        if self.name != "disks":
-            return [f"{self.folder}/{run}"]
-        return [f"{self.folder}/disks/{host}/{run}" for host in range(RANKS)]
-
-    def links(self, *words):
-        tool = os.path.join(os.path.dirname(os.path.abspath(__file__)), "shaped_links.sh")
-        subprocess.run(["bash", tool, *words], check=True, capture_output=True, timeout=60,
-                       env=dict(os.environ, LINKS_NAME=self.prefix))
-
-    def close(self):
-        if self.name in ON_NETWORK:
-            self.links("down")
-
-    def set_link(self, host, state):
-        # At the bridge: the host itself keeps its address, as one whose cable is pulled.
-        subprocess.run(["ip", "link", "set", f"{self.prefix}{host}-out", state], check=True, timeout=10)
-
-    def start(self, words):
-        return subprocess.Popen([*self.before, self.weft, *words], cwd=self.folder, env=self.environment, text=True,
-                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
-
-    def processes(self):
-        """Ranks by number, mpirun, and by number the daemons of other hosts."""
-        ranks, mpirun, others = {}, None, []
-        for running in all_running():
-            program = os.path.basename(running.words[0]) if running.words else ""
-            if program == "orted" and self.folder.encode() in running.environment:
-                others.append(running.process)
-            elif running.folder() != self.folder:
-                continue
-            elif program == "mpirun":
-                mpirun = running.process
-            elif running.name == "weft end":  # which looks after a rank that ends
-                continue
-            elif running.words[1:2] == ["train"] and (rank := running.variable("OMPI_COMM_WORLD_RANK")):
-                ranks[int(rank)] = running.process
-        return ranks, mpirun, others
-
-
-def network_of(process):
-    try:
-        return os.readlink(f"/proc/{process}/ns/net")
-    except OSError:
-        return ""
 
 
 class Listener(threading.Thread):
@@ -302,7 +239,7 @@ def is_named(fault, scene, target, text):
     return f"host '10.77.0.{target + 1}' cannot be reached" in text or f"host '{scene.prefix}{target}' cannot" in text
 
 
-def one_fault(scene, fault, number, epochs, reference, options, draw):
+def one_fault(scene, strategy, fault, number, epochs, reference, options, draw):
     steps = epochs * STEPS_PER_EPOCH
     name = f"run-{number}"
     copies = scene.copies(name)
@@ -315,9 +252,9 @@ def one_fault(scene, fault, number, epochs, reference, options, draw):
     delay = draw.uniform(0, {"start": 0.3 if options.moment else min(3, options.seconds / 2), "training": 0.5,
                              "end": 0.2}[moment])
     step = {"start": None, "training": draw.randrange(int(0.8 * steps)), "end": steps}[moment]
-    result = {"number": number, "scene": scene.name, "fault": fault, "rank": target, "moment": moment}
+    result = {"number": number, "scene": scene.name, "strategy": strategy, "fault": fault, "rank": target, "moment": moment}
     launch = scene.start(["launch", "-n", str(RANKS), "--restarts", "2", *scene.hosts, "--",
-                          *train_words(scene.folder, scene.path(name), epochs)])
+                          *train_words(scene.folder, scene.path(name), epochs, strategy)])
     listener = Listener(launch.stderr)
     try:
         limit = time.time() + 60
@@ -343,6 +280,7 @@ def one_fault(scene, fault, number, epochs, reference, options, draw):
                 said = [int(number) - 1 for when, line in listener.lines if when <= again
                         for number in re.findall(r"at step (\d+) of epoch", line)]
                 done, kept = max([last_record(copies), *said]), last_checkpoint(copies)[0]
+                result["kept"] = kept
                 line = next(line for when, line in listener.lines if when == again)
                 result["resumed"] = kept == 0 or "train --resume" in line
                 result["lost_steps"] = max(0, done - kept)
@@ -371,11 +309,15 @@ def one_fault(scene, fault, number, epochs, reference, options, draw):
         result["named"] = True if passing else is_named(fault, scene, struck, text)
         result["lost_ok"] = result.get("lost_steps", 0) <= INTERVAL + RECORD
         _, final = last_checkpoint(copies)
-        result["difference"] = difference(final, reference) if code == 0 and final else None
+        result["difference"] = (difference(weights_of(scene.weft, os.path.dirname(os.path.dirname(final))), reference.weights)
+                                if code == 0 and final else None)
         same = result["ranks_after"] == RANKS
         result["finished"] = code == 0 and (result["difference"] == 0 if same else
                                             result["difference"] <= options.tolerance)
-        good = all(result.get(key, True) for key in ("bounded", "named", "lost_ok", "resumed", "finished"))
+        if code == 0 and not same:
+            result["loss_difference"] = loss_difference(losses_of(copies), reference.losses, result["kept"])
+        result["losses_ok"] = (result.get("loss_difference") or 0) <= options.loss_tolerance
+        good = all(result.get(key, True) for key in ("bounded", "named", "lost_ok", "resumed", "finished", "losses_ok"))
         result["verdict"] = "ok" if good else "NOT OK"
         if not good or options.verbose:
             result["log"] = [f"{when - at:+.2f} {line}" for when, line in listener.lines]
@@ -392,33 +334,87 @@ def one_fault(scene, fault, number, epochs, reference, options, draw):
             shutil.rmtree(run, ignore_errors=True)
 
 
-def reference_of(scene, epochs):
+class Reference(typing.NamedTuple):
+    """A run without faults."""
+    weights: dict
+    losses: dict
+    seconds: float
+
+
+def reference_of(scene, strategy, epochs):
+    name = f"reference-{strategy}"
     launch = scene.start(["launch", "-n", str(RANKS), *scene.hosts, "--",
-                          *train_words(scene.folder, scene.path("reference"), epochs)])
+                          *train_words(scene.folder, scene.path(name), epochs, strategy)])
     text = launch.communicate(timeout=300)[1]
     if launch.returncode != 0:
         raise SystemExit(f"the run without faults ended with code {launch.returncode}:\n{text}")
-    copies = scene.copies("reference")
+    copies = scene.copies(name)
     with open(f"{copies[0]}/summary.json") as file:
-        return last_checkpoint(copies)[1], json.load(file)["train_seconds"]
+        return Reference(weights_of(scene.weft, copies[0]), losses_of(copies), json.load(file)["train_seconds"])
 
 
 def table(results):
     """A line per scene and fault."""
-    lines = ["| scene | fault | runs | went on | started again | seconds until it had ended or went on: median (most) | until others ran | named | steps lost, "
-             "most | same weights |", "|---|---|---|---|---|---|---|---|---|---|"]
+    lines = ["| scene | strategy | fault | runs | went on | started again | seconds until it had ended or went on: median (most) | until others ran | named | steps lost, "
+             "most | same weights | largest relative difference of losses |", "|---|---|---|---|---|---|---|---|---|---|---|---|"]
     judged = [result for result in results if result["verdict"] != "came too late"]
-    for scene, fault in sorted({(result["scene"], result["fault"]) for result in judged},
-                               key=lambda key: (list(SCENES).index(key[0]), list(FAULTS).index(key[1]))):
-        group = [result for result in judged if (result["scene"], result["fault"]) == (scene, fault)]
+    place = lambda result: (result["scene"], result["strategy"], result["fault"])  # noqa: E731
+    for scene, strategy, fault in sorted({place(result) for result in judged},
+                                         key=lambda key: (list(SCENES).index(key[0]), list(STRATEGIES).index(key[1]),
+                                                          list(FAULTS).index(key[2]))):
+        group = [result for result in judged if place(result) == (scene, strategy, fault)]
         seconds = sorted(result["seconds"] for result in group)
         count = lambda key, value: sum(result[key] == value for result in group)  # noqa: E731
-        lines.append(f"| {scene} | {FAULTS[fault]} | {len(group)} | {count('outcome', 'went on')} | "
+        losses = max((result.get("loss_difference") or 0 for result in group), default=0)
+        lines.append(f"| {scene} | {strategy} | {FAULTS[fault]} | {len(group)} | {count('outcome', 'went on')} | "
                      f"{count('outcome', 'started again')} | {seconds[len(seconds) // 2]:.1f} ({seconds[-1]:.1f}) | "
                      f"{max((result['again_seconds'] or 0 for result in group), default=0):.1f} | "
                      f"{count('named', True)} | {max(result.get('lost_steps', 0) for result in group)} | "
-                     f"{count('finished', True)} |")
+                     f"{count('finished', True)} | {f'{losses:.1e}' if losses else ''} |")
     return "\n".join(lines)
+
+
+def faults_in(scene, strategy, count, suspensions, options, draw):
+    """The results of so many faults, each once it is known."""
+    kinds = [fault for fault in SCENES[scene.name] if not options.fault or fault in options.fault]
+    wanted = [kinds[index] if index < len(kinds) else draw.choice(kinds) for index in range(count if kinds else 0)]
+    # As many epochs as take the time, by a first run.
+    seconds = reference_of(scene, strategy, 200).seconds
+    first = scene.copies(f"reference-{strategy}")[0]
+    if os.path.exists(f"{first}/cluster.toml"):
+        shutil.copy(f"{first}/cluster.toml", scene.folder)
+    shutil.rmtree(first)
+    epochs = max(50, int(200 * options.seconds / max(seconds, 0.01)))
+    reference = reference_of(scene, strategy, epochs)
+    number, too_late = 0, 0
+    while wanted:
+        begin = time.time()
+        result = one_fault(scene, strategy, wanted[0], number, epochs, reference, options, draw)
+        number += 1
+        time.sleep(0.3)
+        if suspensions.last > begin:
+            print(f"    {scene.name} {strategy} {wanted[0]}: once more, as all stood still meanwhile", flush=True)
+            continue
+        too_late = too_late + 1 if result["verdict"] == "came too late" else 0
+        if 0 < too_late <= TOO_LATE:
+            print(f"    {scene.name} {strategy} {wanted[0]}: once more, as the run had ended before it", flush=True)
+            continue
+        wanted.pop(0)
+        yield result
+
+
+def report(results, options):
+    """Of the last one, a line; of all, the file."""
+    result = results[-1]
+    print(f"{len(results):3d} {result['scene']:6s} {result['strategy']:8s} {result['fault']:12s} rank {result['rank']} at step "
+          f"{result.get('step')} ({result['moment']}): {result.get('outcome', '')} after {result.get('seconds', 0)} s, lost "
+          f"{result.get('lost_steps', 0)} steps, {result['verdict']}", flush=True)
+    for line in result.get("log", []):
+        print(f"      {line}")
+    if options.json:
+        with open(options.json, "w") as file:
+            json.dump({"seed": options.seed, "results": results}, file, indent=1)
+            file.write("\n")
 
 
 def main():
@@ -427,6 +423,7 @@ def main():
     parser.add_argument("--faults", type=int, default=100)
     parser.add_argument("--scene", action="append", choices=list(SCENES), help="default: all of them; repeatable")
     parser.add_argument("--fault", action="append", choices=list(FAULTS), help="default: all of the scene; repeatable")
+    parser.add_argument("--strategy", action="append", choices=list(STRATEGIES), help="default: data; repeatable")
     parser.add_argument("--moment", choices=("start", "training", "end"),
                         help="of all faults; default: one of five at the start, one of ten at the end")
     parser.add_argument("--seed", type=int, default=1)
@@ -434,6 +431,7 @@ def main():
     parser.add_argument("--bound", type=float, default=10)
     parser.add_argument("--limit", type=float, default=120, help="seconds after which a run counts as hung")
     parser.add_argument("--tolerance", type=float, default=1e-2)
+    parser.add_argument("--loss-tolerance", type=float, default=1e-4)
     parser.add_argument("--json", help="a file with all that was seen")
     parser.add_argument("--verbose", action="store_true")
     options = parser.parse_args()
@@ -448,12 +446,16 @@ def main():
             print(f"the scene `{name}` makes namespaces, as root: left out", file=sys.stderr)
             scenes.remove(name)
     draw = random.Random(options.seed)
-    plan = [scenes[number % len(scenes)] for number in range(options.faults)]
+    places = [(name, strategy) for name in scenes for strategy in options.strategy or ["data"]
+              if name != "disks" or strategy == "data"]
+    if not places:
+        sys.exit("fault_campaign: no scene is left; give --scene host, or --strategy data for the scene `disks`")
+    counts = collections.Counter(places[number % len(places)] for number in range(options.faults))
     results, suspensions = [], Suspensions()
     with tempfile.TemporaryDirectory(prefix="weft-faults-") as folder:
         folder = os.path.realpath(folder)
         write_data(folder, training=336, test=48)
-        for name in scenes:
+        for name in dict.fromkeys(name for name, _ in counts):
             place = f"{folder}/{name}"
             os.mkdir(place)
             for file in os.listdir(folder):
@@ -461,42 +463,10 @@ def main():
                     os.link(f"{folder}/{file}", f"{place}/{file}")
             scene = Scene(name, options.weft, place)
             try:
-                # As many epochs as take the time, by a first run.
-                _, seconds = reference_of(scene, 200)
-                first = scene.copies("reference")[0]
-                if os.path.exists(f"{first}/cluster.toml"):
-                    shutil.copy(f"{first}/cluster.toml", place)
-                shutil.rmtree(first)
-                epochs = max(50, int(200 * options.seconds / max(seconds, 0.01)))
-                reference, _ = reference_of(scene, epochs)
-                kinds = [fault for fault in SCENES[name] if not options.fault or fault in options.fault]
-                wanted, number, too_late = [], 0, 0
-                for index in range(plan.count(name) if kinds else 0):
-                    wanted.append(kinds[index] if index < len(kinds) else draw.choice(kinds))
-                while wanted:
-                    begin = time.time()
-                    result = one_fault(scene, wanted[0], number, epochs, reference, options, draw)
-                    number += 1
-                    time.sleep(0.3)
-                    if suspensions.last > begin:
-                        print(f"    {name} {wanted[0]}: once more, as all stood still meanwhile", flush=True)
-                        continue
-                    too_late = too_late + 1 if result["verdict"] == "came too late" else 0
-                    if 0 < too_late <= TOO_LATE:
-                        print(f"    {name} {wanted[0]}: once more, as the run had ended before it", flush=True)
-                        continue
-                    wanted.pop(0)
-                    results.append(result)
-                    print(f"{len(results):3d} {name:6s} {result['fault']:12s} rank {result['rank']} at step {result.get('step')} "
-                          f"({result['moment']}): "
-                          f"{result.get('outcome', '')} after {result.get('seconds', 0)} s, lost "
-                          f"{result.get('lost_steps', 0)} steps, {result['verdict']}", flush=True)
-                    for line in result.get("log", []):
-                        print(f"      {line}")
-                    if options.json:
-                        with open(options.json, "w") as file:
-                            json.dump({"seed": options.seed, "results": results}, file, indent=1)
-                            file.write("\n")
+                for strategy in [strategy for at, strategy in counts if at == name]:
+                    for result in faults_in(scene, strategy, counts[name, strategy], suspensions, options, draw):
+                        results.append(result)
+                        report(results, options)
             finally:
                 scene.close()
     print(table(results))

@@ -96,6 +96,28 @@ TEST(UsableRanks, ThisHostTakesAnyNumber) {
   EXPECT_THAT(launch::usable_ranks({}, 7, {}).hosts, ElementsAre());
 }
 
+TEST(UsableRanks, ACopyOfTheModelKeepsItsRanks) {
+  const launch::RankNeeds shared{.divided = {48}, .tensor = 2};
+  EXPECT_EQ(launch::usable_ranks({}, 4, shared).count, 4);
+  const launch::PlacedRanks three = launch::usable_ranks({}, 3, shared);
+  EXPECT_EQ(three.count, 2);
+  EXPECT_EQ(three.tensor, 2);
+  const launch::RankNeeds stages{.divided = {48, 12}, .tensor = 2, .pipeline = 2};
+  EXPECT_EQ(launch::usable_ranks({}, 15, stages).count, 12);
+  EXPECT_EQ(launch::usable_ranks({}, 23, {.divided = {4}, .pipeline = 4}).count, 16);  // of 5 copies 4 divide the batch
+}
+
+TEST(UsableRanks, WhereTooFewAreLeftForOneCopyItTakesFewerRanks) {
+  const auto mesh = [](int most, const launch::RankNeeds& needs) {
+    const launch::PlacedRanks placed = launch::usable_ranks({}, most, needs);
+    return std::vector<int>{placed.count, placed.tensor, placed.pipeline};
+  };
+  EXPECT_THAT(mesh(1, {.divided = {48}, .tensor = 2}), ElementsAre(1, 1, 1));
+  EXPECT_THAT(mesh(3, {.divided = {48}, .tensor = 4}), ElementsAre(2, 2, 1));  // as little more memory as can be
+  EXPECT_THAT(mesh(3, {.divided = {8}, .pipeline = 4}), ElementsAre(2, 1, 2));
+  EXPECT_THAT(mesh(3, {.divided = {8}, .tensor = 2, .pipeline = 2}), ElementsAre(2, 2, 1));
+}
+
 TEST(UsableRanks, NoneWhereThereIsNoRoom) {
   EXPECT_EQ(launch::usable_ranks({}, 0, {}).count, 0);
   EXPECT_EQ(launch::usable_ranks({}, -1, {.divided = {8}, .as_many_on_each = true}).count, 0);

@@ -12,6 +12,7 @@
 #include "weft/base/error.h"
 #include "weft/base/files.h"
 #include "weft/base/format.h"
+#include "weft/base/parse_number.h"
 #include "weft/base/say.h"
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
@@ -67,11 +68,30 @@ std::vector<std::string> resuming_words(const std::vector<std::string>& words, c
 
 /// Of a run that has been begun.
 launch::RankNeeds needs_of(const spec::RunSpec& spec) {
-  launch::RankNeeds needs{.as_many_on_each = spec.virtual_ranks > 0};
+  launch::RankNeeds needs{.as_many_on_each = spec.virtual_ranks > 0,
+                          .tensor = static_cast<int>(spec.mesh.tensor),
+                          .pipeline = static_cast<int>(spec.mesh.pipeline),
+                          .data = static_cast<int>(spec.mesh.data)};
+  const int64_t micro_batches = spec.mesh.pipeline > 1 ? spec.pipeline.micro_batches : 1;
   if (spec.balance.grains == 0)  // else any number of ranks divides it
-    for (const spec::Stage& stage : spec::stages_of(spec)) needs.divided.push_back(stage.batch);
+    for (const spec::Stage& stage : spec::stages_of(spec)) needs.divided.push_back(stage.batch / micro_batches);
   if (spec.virtual_ranks > 0) needs.divided.push_back(spec.virtual_ranks);
+  if (const auto experts = spec.model.options.find("experts");
+      spec.shard.experts == "data" && experts != spec.model.options.end())
+    needs.divided.push_back(parse_number<int64_t>(experts->second).value_or(1));
   return needs;
+}
+
+/// The mesh of the ranks that are left, as options of `weft train`, where it is another.
+std::vector<std::string> words_of_mesh(const launch::RankNeeds& before, const launch::PlacedRanks& placed) {
+  std::vector<std::string> words;
+  const auto set = [&](const char* axis, int ranks_before, int ranks) {
+    if (ranks != ranks_before) words.insert(words.end(), {"--set", fmt::format("mesh.{}={}", axis, ranks)});
+  };
+  if (before.data != 0) set("data", before.data, placed.count / (placed.tensor * placed.pipeline));
+  set("tensor", before.tensor, placed.tensor);
+  set("pipeline", before.pipeline, placed.pipeline);
+  return words;
 }
 
 /// Of one that has not come so far: as its options and its recipe say.
@@ -221,12 +241,14 @@ int launch_here(const Library& library, const LaunchOptions& options, const std:
       say(describe(end) + "; " + next.refusal);
       return end.code;
     }
-    words = next.words;
     placed = launch::usable_ranks(room.hosts, std::min(placed.count, room.slots), next.needs, next.holders);
     if (placed.count == 0) {
       say(describe(end) + "; nothing is left to go on with");
       return end.code;
     }
+    words = next.words;
+    const std::vector<std::string> mesh = words_of_mesh(next.needs, placed);
+    words.insert(words.end(), mesh.begin(), mesh.end());
     say(fmt::format("{}; start {} of at most {}, on {} {}{}: `weft {}`", describe(end), start + 2, options.restarts + 1,
                     placed.count, placed.count == 1 ? "rank" : "ranks",
                     placed.hosts.empty() ? "" : " of " + launch::print_hosts(placed.hosts), fmt::join(words, " ")));

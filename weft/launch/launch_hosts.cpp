@@ -47,6 +47,24 @@ std::vector<HostSlots> place_evenly(const std::vector<HostSlots>& hosts, int ran
   return {};
 }
 
+/// Ranks that have one copy of the model.
+struct CopyRanks {
+  int tensor = 1, pipeline = 1;
+  int count() const { return tensor * pipeline; }
+};
+
+/// As the run has them, then those of fewer ranks, the largest first, since they leave each rank the least memory to
+/// find. What divides evenly among some ranks does so among a divisor of their number.
+std::vector<CopyRanks> copies_of(const RankNeeds& needs) {
+  std::vector<CopyRanks> copies;
+  for (int tensor = needs.tensor; tensor > 0; --tensor)
+    for (int pipeline = needs.pipeline; pipeline > 0; --pipeline)
+      if (needs.tensor % tensor == 0 && needs.pipeline % pipeline == 0) copies.push_back({tensor, pipeline});
+  std::stable_sort(copies.begin(), copies.end(),
+                   [](const CopyRanks& a, const CopyRanks& b) { return a.count() > b.count(); });
+  return copies;
+}
+
 }  // namespace
 
 std::vector<HostSlots> parse_hosts(const std::string& text) {
@@ -120,15 +138,20 @@ std::vector<HostSlots> place_ranks(const std::vector<HostSlots>& hosts, int rank
 
 PlacedRanks usable_ranks(const std::vector<HostSlots>& hosts, int most, const RankNeeds& needs,
                          const std::vector<std::string>& among) {
-  const auto divides = [&](int count) {
-    return std::all_of(needs.divided.begin(), needs.divided.end(), [&](int64_t number) { return number % count == 0; });
+  const auto divides_all = [&](int number) {
+    return std::all_of(needs.divided.begin(), needs.divided.end(),
+                       [&](int64_t divided) { return divided % number == 0; });
   };
-  for (int count = hosts.empty() ? most : std::min(most, count_slots(hosts)); count > 0; --count) {
-    if (!divides(count)) continue;
-    if (hosts.empty()) return {.count = count};
-    PlacedRanks placed{count, needs.as_many_on_each ? place_evenly(hosts, count, among) : place_ranks(hosts, count)};
-    if (!placed.hosts.empty() && has_one_of(placed.hosts, among)) return placed;
-  }
+  const int room = hosts.empty() ? most : std::min(most, count_slots(hosts));
+  for (const CopyRanks& copy : copies_of(needs))
+    for (int data = room / copy.count(); data > 0; --data) {
+      if (!divides_all(data)) continue;
+      PlacedRanks placed{.count = data * copy.count(), .tensor = copy.tensor, .pipeline = copy.pipeline};
+      if (hosts.empty()) return placed;
+      placed.hosts =
+          needs.as_many_on_each ? place_evenly(hosts, placed.count, among) : place_ranks(hosts, placed.count);
+      if (!placed.hosts.empty() && has_one_of(placed.hosts, among)) return placed;
+    }
   return {};
 }
 

@@ -28,17 +28,21 @@ std::vector<HostSlots> place_ranks(const std::vector<HostSlots>& hosts, int rank
 
 /// What a run asks of the number of its ranks, and of their places.
 struct RankNeeds {
-  std::vector<int64_t> divided = {};  // by the number: batches, virtual ranks
+  std::vector<int64_t> divided = {};  // by the number of ranks that divide the batch: batches, virtual ranks, experts
   bool as_many_on_each = false;       // host, as virtual ranks want it
+  int tensor = 1, pipeline = 1;       // ranks of each copy of the model: those that share its layers, or divide them
+  int data = 0;                       // ranks that divide the batch, where the run fixes them
 };
 
 struct PlacedRanks {
   int count = 0;
   std::vector<HostSlots> hosts = {};  // exactly as many slots; empty: this host
+  int tensor = 1, pipeline = 1;       // as needed, or divisors of it where too few ranks are left for one copy
 };
 
 /// The most ranks that the run can go on with, up to so many, on the fewest hosts, in order. Without hosts this one
 /// takes any number. None where there is no room. One of the hosts `among` has ranks then, where some are named.
+/// A copy of the model stays on as many ranks as before, since each has memory for its part, as long as one copy fits.
 PlacedRanks usable_ranks(const std::vector<HostSlots>& hosts, int most, const RankNeeds& needs,
                          const std::vector<std::string>& among = {});
 /// The name of the host that the rank is on; empty where nobody has placed it.
