@@ -253,6 +253,30 @@ TEST_F(ShardedRun, TheBestCheckpointIsMeasuredOnTheTestData) {
   }
 }
 
+TEST_F(ShardedRun, RanksWithoutRowsOfABatchEvaluateForTheOthers) {
+  spec::RunSpec run = spec("lenet5", 1);
+  run.evaluation.batch = 3;  // the last of 70 samples alone
+  expect_same_as_data_parallel(run, "few-rows", {3});
+  run.virtual_ranks = 8;
+  expect_same_as_data_parallel(run, "few-rows-of-shards", {3});
+}
+
+TEST_F(ShardedRun, ARequestToOneRankStopsAnEvaluationOfAll) {
+  spec::RunSpec run = spec("lenet5", 2);
+  run.evaluation.batch = 16;
+  spec::resolve(run);
+  const Library library = library_of(run);
+  train(library, shared(run, 3), one_host(2), "whole");
+  on_ranks(one_host(2), [&](const run::RunOptions& given) {
+    const run::RunOptions options = given.ranks->rank() == 1 ? stopped_after(given, 6) : given;  // 5 steps come first
+    return run::start_run(library, shared(run, 3), path("cut"), options);
+  });
+  EXPECT_FALSE(fs::exists(path("cut/summary.json")));
+  on_ranks(one_host(2),
+           [&](const run::RunOptions& options) { return run::resume_run(library, path("cut"), 1, options); });
+  expect_same_bits("cut", "whole");
+}
+
 TEST_F(ShardedRun, FiltersFromTheImagesGiveTheSameBits) {
   spec::RunSpec run = spec("airbench94", 1);
   run.model.options = {{"width", "8"}};

@@ -23,20 +23,26 @@ struct Case {
   std::string optimizer;
 };
 
-const std::vector<Case> kCases = {{"transformer_lm", {32}, "adamw"}, {"resnet18", {3, 32, 32}, "sgd"}};
+const std::vector<Case> kCases = {
+    {"transformer_lm", {32}, "adamw"}, {"resnet18", {3, 32, 32}, "sgd"}, {"seq2seq_attention", {32}, "adamw"}};
 
 class SharedStates : public testing::TestWithParam<Case> {
  protected:
-  TrainingStep step_of(int64_t zero, int ranks, int64_t accumulate = 1) const {
+  spec::RunSpec spec_of(int64_t zero, int64_t accumulate = 1) const {
     spec::RunSpec spec;
     spec.model.name = GetParam().model;
     if (spec.model.name == "transformer_lm") spec.model.options = {{"layers", "2"}, {"heads", "2"}, {"width", "64"}};
+    if (spec.model.name == "seq2seq_attention") spec.model.options = {{"layers", "2"}, {"width", "64"}};
     spec.optimizer.name = GetParam().optimizer;
     spec.batch = 8;
     spec.accumulate = accumulate;
     spec.shard.zero = zero;
     spec.late_multiply = false;
     spec::resolve(spec);
+    return spec;
+  }
+  TrainingStep step_of(int64_t zero, int ranks, int64_t accumulate = 1) const {
+    const spec::RunSpec spec = spec_of(zero, accumulate);
     const models::ModelInput input{.batch = 8 / ranks, .shape = GetParam().input, .classes = 10};
     return build_training_step(library_, spec, input, {.ranks = ranks});
   }
@@ -168,6 +174,19 @@ TEST_P(SharedStates, FewWeightsAreWholeAtATime) {
     std::erase_if(alive, [&](int32_t value) { return last_read[value] <= static_cast<int>(at); });
   }
   EXPECT_LE(most, 6u) << "of " << count(step.graph, kAllGatherWait);
+}
+
+TEST_P(SharedStates, EvaluationsGatherWeightsWhereTheyAreRead) {
+  spec::RunSpec spec = spec_of(3);
+  const TrainingStep step = step_of(3, 2);
+  const models::ModelInput input{.batch = 3, .shape = GetParam().input, .classes = 10};
+  ASSERT_TRUE(gathers_in_evaluation(step));
+  EXPECT_EQ(gathered_bytes(step), 0);
+  const Graph evaluation = gathering_evaluation(build_evaluation_step(library_, spec, input), step, {kDataAxis, 2});
+  EXPECT_EQ(count(evaluation, kAllGather), large_weights(step).first);
+  const CompiledStep planned = compiled(evaluation, 2);
+  EXPECT_LE(most_under_way(planned, kCollectives[1]), 2);
+  EXPECT_FALSE(gathers_in_evaluation(step_of(2, 2))) << "there each rank has all weights";
 }
 
 TEST_P(SharedStates, SumsOfGradientsAreSharedFromLevelTwoOn) {

@@ -19,18 +19,18 @@ constexpr double kBeyondRates = 1.6;  // times what rates of large work say: doc
 constexpr double kUnmeasuredSpread = 0.6;
 
 /// Of all samples that are evaluated, in batches of the step.
-double forward_seconds(const CompiledStep& compiled, double batches, const NodeTimes& nodes) {
-  const ExchangeTimes alone;
-  return batches * predict_step({.batch = &compiled}, nodes, alone).whole();
+double forward_seconds(const CompiledStep& compiled, double batches, const Sources& sources) {
+  return batches * predict_step({.batch = &compiled}, sources.nodes, sources.exchange).whole();
 }
 
-/// Of a batch of an evaluation, a part for which there is a plan.
+/// Of a batch of an evaluation, a part for which there is a plan. Where the batch has fewer samples than there are
+/// ranks, some have one.
 int64_t rows_of_rank(const program::PreparedRun& run, int64_t batch) {
   const program::BatchShare& share = run.evaluation_share;
   if (run.spec.virtual_ranks > 0)
-    return step::rows_of_shards(batch, run.spec.virtual_ranks, share.share, share.shares).front();
+    return std::max<int64_t>(1, step::rows_of_shards(batch, run.spec.virtual_ranks, share.share, share.shares).front());
   const auto [begin, end] = data::rows_of_share(batch, share.share, share.shares);
-  return end - begin;
+  return std::max<int64_t>(1, end - begin);
 }
 
 void set_loading(StagePrediction& stage, const Sources& sources, const Strategy& strategy) {
@@ -127,7 +127,7 @@ Prediction predict_run(program::PreparedRun& run, const Sources& sources) {
     const int64_t samples = set->size(), batch = std::min(samples, run.spec.evaluation.batch);
     const double batches =
         program::evaluations_of(run, *set, steps) * static_cast<double>(samples) / static_cast<double>(batch);
-    evaluated += forward_seconds(run.evaluation.compiled(rows_of_rank(run, batch)), batches, sources.nodes);
+    evaluated += forward_seconds(run.evaluation.compiled(rows_of_rank(run, batch)), batches, sources);
   }
   prediction.evaluation_seconds = interval_of(evaluated, std::max(0.1, sources.nodes.common_spread));
   if (!prediction.stages.empty())

@@ -60,7 +60,9 @@ PreparedRun::PreparedRun(const Library& run_library, const spec::RunSpec& run_sp
           *device, runtime.training_options(spec, *device, cost_profile.costs), arena),
       evaluation(
           [this](const spec::StepShape& shape) {
-            return step::build_evaluation_step(library, spec, model_input(run_data.description, shape));
+            Graph graph = step::build_evaluation_step(library, spec, model_input(run_data.description, shape));
+            if (!step::gathers_in_evaluation(step)) return graph;
+            return step::gathering_evaluation(graph, step, {kDataAxis, training_share.shares});
           },
           *device, evaluation_options(), arena) {
   step::require_mesh(spec, comm::number_of(ranks));
@@ -75,8 +77,10 @@ PreparedRun::PreparedRun(const Library& run_library, const spec::RunSpec& run_sp
   for (const data::Dataset* evaluated : run_data.evaluated()) {
     const int64_t samples = evaluated->size(), batch = spec.evaluation.batch;
     for (const int64_t count : {samples >= batch ? batch : 0, samples % batch}) {
+      // A rank without rows runs one nevertheless where the others need its parts of the weights.
+      const int64_t fewest = count > 0 && step::gathers_in_evaluation(step) ? 1 : 0;
       for (const int64_t rows : evaluated_rows(count))
-        if (rows > 0) compile_seconds += evaluation.compiled(rows).compile_seconds;
+        if (std::max(rows, fewest) > 0) compile_seconds += evaluation.compiled(std::max(rows, fewest)).compile_seconds;
     }
   }
   limit_caches();
@@ -115,6 +119,7 @@ void PreparedRun::require_measured(const char* key, const std::string& monitor) 
 CompileOptions PreparedRun::evaluation_options() const {
   CompileOptions options = spec::compile_options(spec, *device);
   options.costs = cost_profile.costs;
+  if (step::gathers_in_evaluation(step)) options.ranks = runtime.costs();
   return options;
 }
 

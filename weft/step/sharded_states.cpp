@@ -126,8 +126,25 @@ bool shares_weights(const TrainingStep& step) {
                      [&](const models::ParameterSpec& parameter) { return is_shared(step.shardings, parameter.name); });
 }
 
+bool gathers_in_evaluation(const TrainingStep& step) {
+  if (step.pipeline || !shares_weights(step)) return false;
+  return std::all_of(step.parameters.begin(), step.parameters.end(), [&](const models::ParameterSpec& parameter) {
+    const auto shared = step.shardings.find(parameter.name);
+    return shared == step.shardings.end() ||
+           (shared->second.flat && shared->second.split.empty() && shared->second.on.empty());
+  });
+}
+
+Graph gathering_evaluation(const Graph& evaluation, const TrainingStep& step, const MeshAxis& axis) {
+  passes::PartitionOptions options{.axis = axis, .states = {}};
+  for (const models::ParameterSpec& parameter : step.parameters)
+    if (is_flat(step.shardings, parameter.name) && evaluation.find_input(parameter.name) != nullptr)
+      options.states.emplace(parameter.name, step.shardings.at(parameter.name));
+  return passes::partition(evaluation, options);
+}
+
 int64_t gathered_bytes(const TrainingStep& step) {
-  if (!shares_weights(step)) return 0;
+  if (!shares_weights(step) || gathers_in_evaluation(step)) return 0;
   int64_t bytes = 0;
   for (const models::ParameterSpec& parameter : step.parameters)
     bytes += align_up(byte_size(DType::f32, parameter.shape.elements()));

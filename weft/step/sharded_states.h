@@ -35,7 +35,15 @@ void require_sharers(const spec::RunSpec& spec, int ranks);
 /// Whether there are weights of which a rank keeps a part, or nothing.
 bool shares_weights(const TrainingStep& step);
 
-/// Bytes of all whole weights, which evaluations put together where there are such; 0 where there are none.
+/// Whether evaluations, too, gather each weight where a layer reads it: where ranks along the axis data share them, and
+/// nothing else divides the model.
+bool gathers_in_evaluation(const TrainingStep& step);
+
+/// Such an evaluation from one on whole weights. It runs on the rank's state. All ranks run it as often, each on any
+/// number of rows.
+Graph gathering_evaluation(const Graph& evaluation, const TrainingStep& step, const MeshAxis& axis);
+
+/// Bytes of all whole weights, which other evaluations put together where a rank has not all; 0 where there are none.
 int64_t gathered_bytes(const TrainingStep& step);
 
 /// Whether the ranks share the state.

@@ -3,6 +3,7 @@
 #include "weft/program/shared_state.h"
 #include "weft/step/optimizers/ema.h"
 #include "weft/step/optimizers/loss_scaling.h"
+#include "weft/step/sharded_states.h"
 #include "weft/step/virtual_ranks.h"
 
 namespace weft::train {
@@ -28,6 +29,7 @@ step::EpochMetrics metrics_of_epoch(const step::Position& at, const data::Datase
 
 Evaluation evaluate_epoch(const FitInputs& in, State& state, data::Loader& data, const Hooks& hooks,
                           const std::vector<MetricEntry>& metrics) {
+  const bool is_shared = in.step != nullptr && !in.step->shardings.empty();
   const EvaluateOptions options{.metrics = metrics,
                                 .metric_options = in.spec.metrics,
                                 .stop_requested = hooks.stop_requested,
@@ -35,12 +37,13 @@ Evaluation evaluate_epoch(const FitInputs& in, State& state, data::Loader& data,
                                 .ranks = in.ranks,
                                 .virtual_ranks = in.spec.virtual_ranks,
                                 .batch = in.spec.evaluation.batch,
-                                .place = step::place_of(in.spec, in.ranks)};
-  const bool is_shared = in.step != nullptr && !in.step->shardings.empty();
-  if (in.spec.ema.decay == 0 && !is_shared) return evaluate(in.evaluation, state, data, options);
+                                .place = step::place_of(in.spec, in.ranks),
+                                .gathers_weights = is_shared && step::gathers_in_evaluation(*in.step)};
+  const bool takes_own = !is_shared || options.gathers_weights;
+  if (in.spec.ema.decay == 0 && takes_own) return evaluate(in.evaluation, state, data, options);
   State averaged;
   if (in.spec.ema.decay > 0) averaged = step::averaged_state(state);
-  if (!is_shared) return evaluate(in.evaluation, averaged, data, options);
+  if (takes_own) return evaluate(in.evaluation, averaged, data, options);
   State whole =
       program::whole_weights(*in.ranks, in.spec.ema.decay > 0 ? averaged : state, in.step->shardings, in.step->mesh);
   return evaluate(in.evaluation, whole, data, options);

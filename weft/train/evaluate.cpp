@@ -72,7 +72,10 @@ class Shards {
     int64_t begin = 0;
     const std::vector<int64_t> rows = step::rows_of_shards(total, options_.virtual_ranks, options_.place, processes_);
     for (size_t shard = 0; shard < rows.size(); begin += rows[shard++])
-      if (rows[shard] > 0) add(take_rows(batch, begin, rows[shard]), sums_[shard]);
+      if (rows[shard] > 0)
+        add(take_rows(batch, begin, rows[shard]), sums_[shard]);
+      else if (options_.gathers_weights)
+        run_without_rows(batch);
   }
   void stop() { sums_.front().stopped = 1; }
 
@@ -105,20 +108,9 @@ class Shards {
 
  private:
   void add(const data::Batch& batch, Sums& sums) {
-    if (batch.count == 0) return;
-    if (driver_.shape() != spec::StepShape(batch.count)) {
-      driver_.select(batch.count);
-      for (size_t at = 0; at < is_measured_.size(); ++at) {
-        const std::vector<std::string>& outputs = options_.metrics[at].outputs;
-        is_measured_[at] = std::all_of(outputs.begin(), outputs.end(),
-                                       [&](const std::string& name) { return driver_.has_output(name); });
-      }
-    }
+    if (batch.count == 0) return options_.gathers_weights ? run_without_rows(batch) : void();
+    run(batch);
     const Executor& executor = driver_.executor();
-    if (!viewed_ && options_.tta != "none")
-      viewed_.emplace(data::views_of(options_.tta), info_, std::min(batch.samples.shape()[0], samples_));
-    driver_.bind_batch(viewed_ ? viewed_->show(batch) : batch);
-    driver_.run();
     sums.loss_sum += static_cast<double>(executor.scalar_output("loss_sum"));
     if (info_.has_ignored_targets()) sums.counted += static_cast<double>(executor.scalar_output("counted"));
     const MetricBatch seen{[&](const std::string& name) { return executor.output(name); }, batch, info_};
@@ -138,6 +130,32 @@ class Shards {
       options_.confusion->add({batch.targets.data_as<int32_t>(), count}, {predicted.data_as<int32_t>(), count});
     }
     sums.samples += static_cast<double>(batch.count);
+  }
+
+  void run(const data::Batch& batch) {
+    if (driver_.shape() != spec::StepShape(batch.count)) {
+      driver_.select(batch.count);
+      for (size_t at = 0; at < is_measured_.size(); ++at) {
+        const std::vector<std::string>& outputs = options_.metrics[at].outputs;
+        is_measured_[at] = std::all_of(outputs.begin(), outputs.end(),
+                                       [&](const std::string& name) { return driver_.has_output(name); });
+      }
+    }
+    if (!viewed_ && options_.tta != "none")
+      viewed_.emplace(data::views_of(options_.tta), info_,
+                      std::max<int64_t>(1, std::min(batch.samples.shape()[0], samples_)));
+    driver_.bind_batch(viewed_ ? viewed_->show(batch) : batch);
+    driver_.run();
+  }
+
+  /// For what the step exchanges with other ranks, which have rows.
+  void run_without_rows(const data::Batch& like) {
+    const auto zeros = [](const Tensor& tensor) {
+      std::vector<int64_t> dims = tensor.shape().dims();
+      dims[0] = 1;
+      return Tensor(tensor.dtype(), Shape(dims));
+    };
+    run({.samples = zeros(like.samples), .targets = zeros(like.targets), .count = 1});
   }
 
   /// A batch of its own, which the next call writes over.
@@ -163,6 +181,13 @@ class Shards {
   std::vector<char> is_measured_;  // by metric, in the step that is selected
   data::Batch rows_;
 };
+
+/// By a request to any rank, where all have to run the same steps; else to this one.
+bool is_stopped(const EvaluateOptions& options) {
+  auto stops = static_cast<double>(options.stop_requested && options.stop_requested());
+  if (options.gathers_weights) comm::all_reduce_max(*options.ranks, {&stops, 1}, "requests to stop an evaluation");
+  return stops > 0;
+}
 
 /// Metrics of several values keep as many sums for each, one value after the other (weft/step/metrics).
 MetricValues metrics_of_value(int64_t at, const std::vector<Sums::OfMetric>& measured,
@@ -193,7 +218,7 @@ Evaluation evaluate(program::Program& program, State& state, data::Loader& loade
   Shards shards(program, state, loader, options);
   loader.start(0, 0, 1);
   for (int64_t step = 0; step < loader.steps_per_epoch(); ++step) {
-    if (options.stop_requested && options.stop_requested()) {
+    if (is_stopped(options)) {
       shards.stop();
       break;
     }

@@ -42,11 +42,14 @@ struct EvaluateOptions {
   int64_t virtual_ranks = 0;
   int64_t batch = 0;  // with virtual ranks: evaluation.batch
   int place = 0;      // with virtual ranks: place of this process (place_of())
+  /// The steps gather weights of which each rank has a part (step::gathers_in_evaluation()). Then a rank without rows
+  /// of a batch runs the step, too, on zeros that nobody counts.
+  bool gathers_weights = false;
 };
 
 /// Runs every batch of the loader once. A smaller last batch runs on a plan of its own size, or not at all where this
-/// rank has no rows of it. The values of the state stay as they are, but its layouts may change: bind another executor
-/// again afterwards.
+/// rank has no rows of it and the others need nothing of it. The values of the state stay as they are, but its layouts
+/// may change: bind another executor again afterwards.
 Evaluation evaluate(program::Program& program, State& state, data::Loader& loader, const EvaluateOptions& options = {});
 
 }  // namespace weft::train

@@ -34,6 +34,7 @@ class GatherOverlap {
         rewriter_(graph),
         pending_(graph.nodes().size()) {
     const size_t count = graph.nodes().size();
+    find_values_of_states();
     bool follows = false, follows_late = false;  // messages do, from here on
     is_split_.assign(count, false);
     follows_.assign(count, false);
@@ -53,7 +54,7 @@ class GatherOverlap {
         follows = follows_[index] = follows_[index] || follows;
         follows_late = follows_late_[index] = follows_late_[index] || follows_late;
       }
-      is_fetched_[index] = gathers_state(node);
+      is_fetched_[index] = gathers_state(node) && (!is_late_[index] || !graph_.value(node.inputs[0]).producer.valid());
       is_split_[index] = split_of(node) != nullptr && !follows_[index] && !follows_late_[index] && !is_fetched_[index];
       if (is_fetched_[index]) fetched_.push_back(index);
     }
@@ -87,14 +88,24 @@ class GatherOverlap {
   }
 
  private:
-  /// A tensor of which ranks keep parts, and which is wanted whole for a while.
+  /// A tensor of which ranks keep parts, and which is wanted whole for a while: a state, or what nodes make of states
+  /// alone, such as the sum of two biases.
   bool gathers_state(const Node& node) const {
-    if (node.op->name != kAllGather || axis_of_exchange(node) != kDataAxis ||
-        graph_.value(node.inputs[0]).producer.valid())
-      return false;
-    return std::any_of(graph_.inputs().begin(), graph_.inputs().end(), [&](const GraphInput& input) {
-      return input.value == node.inputs[0] && input.sharding.has_value();
-    });
+    return node.op->name == kAllGather && axis_of_exchange(node) == kDataAxis &&
+           is_of_states_[index_of(node.inputs[0])];
+  }
+
+  /// Per value: whether it is a state that ranks keep in parts, or made of such states.
+  void find_values_of_states() {
+    is_of_states_.assign(graph_.values().size(), false);
+    for (const GraphInput& input : graph_.inputs())
+      if (input.sharding.has_value()) is_of_states_[index_of(input.value)] = true;
+    for (const Node& node : graph_.nodes()) {
+      const bool is_of_states = find_collective(node) == nullptr && !node.inputs.empty() &&
+                                std::all_of(node.inputs.begin(), node.inputs.end(),
+                                            [&](ValueId input) { return is_of_states_[index_of(input)]; });
+      for (const ValueId output : node.outputs) is_of_states_[index_of(output)] = is_of_states;
+    }
   }
 
   /// What only brings a tensor into the shape in which it is scattered is done as soon as the tensor is there.
@@ -134,7 +145,8 @@ class GatherOverlap {
   void fetch(size_t index) {
     const auto at = static_cast<size_t>(std::find(fetched_.begin(), fetched_.end(), index) - fetched_.begin());
     for (const size_t next : {at, at + 1})
-      if (next < fetched_.size() && !pending_[fetched_[next]].valid()) start(fetched_[next]);
+      if (next < fetched_.size() && !pending_[fetched_[next]].valid() && is_operand_there(fetched_[next]))
+        start(fetched_[next]);
     wait(index);
   }
 
@@ -150,6 +162,7 @@ class GatherOverlap {
     wait(scatters_.front().node);
     scatters_.pop_front();
   }
+  bool is_operand_there(size_t index) const { return rewriter_.is_mapped(graph_.nodes()[index].inputs[0]); }
   bool is_there(size_t index) const { return rewriter_.is_mapped(graph_.nodes()[index].outputs[0]); }
 
   /// Updates and what depends on them: what they gather sets out as soon as it is there, and is put in its place while
@@ -227,6 +240,7 @@ class GatherOverlap {
   const PassContext& context_;
   const std::vector<bool> is_late_;
   const std::vector<std::vector<NodeId>> users_;
+  std::vector<bool> is_of_states_;  // per value
   std::vector<bool> is_split_;      // per node: an exchange that becomes two; one of what another gives stays as it is
   std::vector<bool> follows_;       // per node: depends on an exchange before the updates,
   std::vector<bool> is_carrier_;    // per node: only leads to what is scattered
