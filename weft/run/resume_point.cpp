@@ -62,8 +62,9 @@ void take_first_weights(const program::PreparedRun& run, State& state) {
   step::start_slots(run.step, state, run.ranks->rank());
 }
 
-/// Of ranks that share states: one tensor after the other.
-void read_in_parts(ResumePoint& point, const program::PreparedRun& run, const std::filesystem::path& checkpoint) {
+}  // namespace
+
+PartsOfCheckpoint read_in_parts(const program::PreparedRun& run, const std::filesystem::path& checkpoint) {
   std::optional<CheckpointReader> reader;
   std::vector<program::SourceTensor> tensors;
   const std::string manifest = comm::decided_by_first(run.ranks, "checkpoint", [&] {
@@ -71,13 +72,12 @@ void read_in_parts(ResumePoint& point, const program::PreparedRun& run, const st
     for (const std::string& name : reader->names()) tensors.push_back({name, reader->type(name)});
     return print_manifest(reader->manifest());
   });
-  point.manifest = parse_manifest(manifest, checkpoint.string());
-  point.state = program::take_first_tensors(
+  PartsOfCheckpoint parts{.state = {}, .manifest = parse_manifest(manifest, checkpoint.string())};
+  parts.state = program::take_first_tensors(
       *run.ranks, tensors, [&](const std::string& name) { return reader->read(name); }, run.step.shardings,
       run.step.mesh);
+  return parts;
 }
-
-}  // namespace
 
 ResumePoint resume_point_of(const program::PreparedRun& run, const std::filesystem::path& checkpoint) {
   ResumePoint point;
@@ -88,7 +88,9 @@ ResumePoint resume_point_of(const program::PreparedRun& run, const std::filesyst
     point.manifest.seed = run.spec.seed;
     if (from_files) take_first_weights(run, point.state);
   } else if (!run.step.shardings.empty()) {
-    read_in_parts(point, run, checkpoint);
+    PartsOfCheckpoint parts = read_in_parts(run, checkpoint);
+    point.state = std::move(parts.state);
+    point.manifest = std::move(parts.manifest);
   } else {
     const std::string manifest = comm::decided_by_first(run.ranks, "checkpoint", [&] {
       Checkpoint read = read_checkpoint(checkpoint);

@@ -108,14 +108,16 @@ bool RunLoop::measure_test_data(const train::FitInputs& inputs, const train::Hoo
   });
   const int64_t best_step = std::stoll(told);
   State best;
-  if (best_step != last_step) {
+  if (best_step != last_step && !run_.step.shardings.empty()) {
+    best = read_in_parts(run_, directory_ == nullptr ? fs::path() : directory_->checkpoints() / "best").state;
+  } else if (best_step != last_step) {
     comm::on_all_ranks(run_.ranks, "best checkpoint", [&] {
       if (!comm::is_first(run_.ranks)) {
         best = step::initial_state(run_.step, static_cast<uint64_t>(run_.spec.seed), comm::rank_of(run_.ranks));
         return;
       }
       const CheckpointStore store(directory_->checkpoints(), run_.spec.checkpoint.keep);
-      best = store.read_best(/*with_optimizer=*/run_.step.shardings.empty()).state;
+      best = store.read_best(/*with_optimizer=*/true).state;
     });
     program::take_first_state(run_.ranks, best);
   }
