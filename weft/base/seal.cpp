@@ -43,7 +43,7 @@ bool check_seal(const nlohmann::json& root, const std::string& name) {
   return true;
 }
 
-std::string with_seal(std::string text) { return text + std::string(kLine) + hash_of(text) + "\n"; }
+std::string with_seal(const std::string& text) { return text + std::string(kLine) + hash_of(text) + "\n"; }
 
 std::string_view without_seal(std::string_view text) {
   const size_t at = text.rfind(kLine);

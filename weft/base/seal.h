@@ -16,7 +16,7 @@ void add_seal(nlohmann::json& root);
 bool check_seal(const nlohmann::json& root, const std::string& name);
 
 /// `text`, lines of TOML, with a last line "# checksum: HASH" of all lines before it.
-std::string with_seal(std::string text);
+std::string with_seal(const std::string& text);
 /// The lines before it.
 std::string_view without_seal(std::string_view text);
 /// The same as check_seal() for such a text.

@@ -122,7 +122,7 @@ class SpinWatch::Throttle {
  private:
   void hold() {
 #ifdef _OPENMP
-    const int threads = omp_get_num_procs() + 1;
+    [[maybe_unused]] const int threads = omp_get_num_procs() + 1;
 #pragma omp parallel num_threads(threads)
     started_.fetch_add(1, std::memory_order_relaxed);
 #endif

@@ -1,6 +1,7 @@
 #include "weft/comm/grouping.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <tuple>
 
@@ -83,7 +84,7 @@ std::vector<std::vector<int>> find_groups(const PairTable& measured) {
     return is_worse(measured.at(a, b), std::min(best_rate[x], best_rate[y]),
                     std::max(best_latency[x], best_latency[y]));
   };
-  std::vector<char> far(count * count, 0);
+  std::vector<uint8_t> far(count * count, 0);
   for (int a = 0; a < hosts; ++a)
     for (int b = 0; b < hosts; ++b) far[static_cast<size_t>(a * hosts + b)] = a != b && is_far(a, b) ? 1 : 0;
   std::vector<double> distance(count * count, 0);
