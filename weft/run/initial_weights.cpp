@@ -51,6 +51,14 @@ nlohmann::ordered_json to_json(const std::vector<InitialWeights::Tensor>& tensor
   return list;
 }
 
+std::vector<WantedParameter> wanted_of(const std::vector<models::ParameterSpec>& parameters, Head head) {
+  const std::string layer = head == Head::must_fit ? "" : head_layer(parameters);
+  std::vector<WantedParameter> wanted;
+  for (const models::ParameterSpec& parameter : parameters)
+    wanted.push_back({parameter.name, parameter.shape, !layer.empty() && parameter.name.starts_with(layer)});
+  return wanted;
+}
+
 }  // namespace
 
 std::vector<std::string> InitialWeights::describe(bool with_all_names) const {
@@ -88,41 +96,41 @@ LoadOptions load_options_of(const spec::RunSpec& spec) {
   return {.head = spec.init_head == "fresh" ? Head::fresh : Head::may_differ, .partial = spec.init_partial};
 }
 
-InitialWeights load_weights(State& state, const std::vector<models::ParameterSpec>& parameters,
-                            const std::filesystem::path& path, const LoadOptions& options) {
-  const std::string layer = options.head == Head::must_fit ? "" : head_layer(parameters);
-  std::vector<WantedParameter> wanted;
-  std::map<std::string, Shape> shapes;
-  for (const models::ParameterSpec& parameter : parameters) {
-    wanted.push_back({parameter.name, parameter.shape, !layer.empty() && parameter.name.starts_with(layer)});
-    shapes[parameter.name] = parameter.shape;
-  }
-  ImportedParameters imported = import_parameters(path, wanted, options.partial ? Match::some : Match::all);
-  if (!imported.unused.empty() && !options.partial)
+InitialWeightsReader::InitialWeightsReader(const std::vector<models::ParameterSpec>& parameters,
+                                           const std::filesystem::path& path, const LoadOptions& options)
+    : reader_(path, wanted_of(parameters, options.head), options.partial ? Match::some : Match::all),
+      weights_{.file = path.string(), .prefix = reader_.matched().prefix, .taken = {}, .left = {}, .missing = {}} {
+  const MatchedParameters& matched = reader_.matched();
+  if (!matched.unused.empty() && !options.partial)
     fail(ErrorKind::data,
          "'{}' holds {} tensors that the model has not, the first is '{}'; was it saved from another "
          "model, or with other options?{}",
-         path.string(), imported.unused.size(), imported.unused.front().name,
+         path.string(), matched.unused.size(), matched.unused.front().name,
          options.head == Head::must_fit ? "" : kPartialHint);
-  InitialWeights loaded{.file = path.string(), .prefix = imported.prefix, .taken = {}, .left = {}, .missing = {}};
-  loaded.has_other_classes = imported.has_other_classes;
-  if (options.head == Head::fresh)
-    for (const WantedParameter& parameter : wanted)
-      if (parameter.is_head && imported.tensors.erase(parameter.name) > 0) {
-        imported.missing.push_back(parameter.name);
-        imported.left.push_back({imported.prefix + parameter.name, parameter.shape});
-      }
-  for (const std::string& name : imported.missing) loaded.missing.push_back({name, shapes.at(name)});
-  for (const std::vector<NamedShape>* list : {&imported.left, &imported.unused})
-    for (const NamedShape& tensor : *list) loaded.left.push_back({tensor.name, tensor.shape});
-  for (const auto& [name, tensor] : imported.tensors) require_finite(path, name, tensor);
-  for (const models::ParameterSpec& parameter : parameters) {
-    const auto found = imported.tensors.find(parameter.name);
-    if (found == imported.tensors.end()) continue;
-    state.set(parameter.name, std::move(found->second));
-    loaded.taken.push_back({parameter.name, parameter.shape});
+  weights_.has_other_classes = matched.has_other_classes;
+  const std::string fresh = options.head == Head::fresh ? head_layer(parameters) : "";
+  std::map<std::string, Shape> shapes;
+  for (const models::ParameterSpec& parameter : parameters) shapes[parameter.name] = parameter.shape;
+  for (const std::string& name : matched.missing) weights_.missing.push_back({name, shapes.at(name)});
+  for (const NamedShape& tensor : matched.left) weights_.left.push_back({tensor.name, tensor.shape});
+  for (const NamedShape& tensor : matched.taken) {
+    if (!fresh.empty() && tensor.name.starts_with(fresh)) {
+      weights_.missing.push_back({tensor.name, tensor.shape});
+      weights_.left.push_back({matched.prefix + tensor.name, tensor.shape});
+      continue;
+    }
+    require_finite(path, tensor.name, reader_.read(tensor.name));
+    weights_.taken.push_back({tensor.name, tensor.shape});
+    taken_.insert(tensor.name);
   }
-  return loaded;
+  for (const NamedShape& tensor : matched.unused) weights_.left.push_back({tensor.name, tensor.shape});
+}
+
+InitialWeights load_weights(State& state, const std::vector<models::ParameterSpec>& parameters,
+                            const std::filesystem::path& path, const LoadOptions& options) {
+  InitialWeightsReader file(parameters, path, options);
+  for (const InitialWeights::Tensor& tensor : file.weights().taken) state.set(tensor.name, file.read(tensor.name));
+  return file.weights();
 }
 
 }  // namespace weft::run

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <filesystem>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "weft/device/state.h"
+#include "weft/interchange/safetensors/parameters.h"
 #include "weft/models/model.h"
 #include "weft/spec/run_spec.h"
 
@@ -46,9 +48,26 @@ struct LoadOptions {
 /// What the recipe says: init_head, init_partial.
 LoadOptions load_options_of(const spec::RunSpec& spec);
 
-/// Replaces the parameters and running statistics in `state` by those of a safetensors file with PyTorch's names.
-/// Error(data) where the file lacks a tensor, has one too many, or has one of another shape, unless `options` allow it;
-/// where one holds NaN or infinity, with its name.
+/// A safetensors file with PyTorch's names that is read one tensor at a time.
+class InitialWeightsReader {
+ public:
+  /// Error(data) where the file lacks a tensor, has one too many, or has one of another shape, unless `options` allow
+  /// it; where one holds NaN or infinity, with its name.
+  InitialWeightsReader(const std::vector<models::ParameterSpec>& parameters, const std::filesystem::path& path,
+                       const LoadOptions& options = {});
+
+  const InitialWeights& weights() const { return weights_; }
+  bool has(const std::string& parameter) const { return taken_.contains(parameter); }
+  Tensor read(const std::string& parameter) { return reader_.read(parameter); }
+
+ private:
+  ParameterReader reader_;
+  InitialWeights weights_;
+  std::set<std::string> taken_;
+};
+
+/// Replaces the parameters and running statistics in `state` by those of the file, with the errors of
+/// InitialWeightsReader.
 InitialWeights load_weights(State& state, const std::vector<models::ParameterSpec>& parameters,
                             const std::filesystem::path& path, const LoadOptions& options = {});
 

@@ -1,5 +1,6 @@
 #include "weft/run/resume_point.h"
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -36,9 +37,6 @@ void start(ResumePoint& point, const program::PreparedRun& run, bool& from_files
   if (!run.spec.init.empty()) {
     from_files = true;
     if (!comm::is_first(run.ranks)) return;
-    for (const models::ParameterSpec& parameter : run.step.parameters)  // what the file lacks starts whole
-      if (step::is_shared(run.step.shardings, parameter.name))
-        state.set(parameter.name, models::initialize(parameter, seed));
     point.initial_weights = load_weights(state, run.step.parameters, run.spec.init, load_options_of(run.spec));
   } else {
     from_files = start_from_images(state, run);
@@ -46,17 +44,38 @@ void start(ResumePoint& point, const program::PreparedRun& run, bool& from_files
   if (from_files) step::start_slots(run.step, state, comm::rank_of(run.ranks));
 }
 
+/// Of ranks that share states: from the file, or drawn where it has none, one tensor after the other.
+void start_parts_from_file(ResumePoint& point, const program::PreparedRun& run) {
+  std::optional<InitialWeightsReader> file;
+  std::vector<program::SourceTensor> tensors;
+  std::map<std::string, const models::ParameterSpec*> parameters;
+  comm::on_all_ranks(run.ranks, "initial weights", [&] {
+    if (!comm::is_first(run.ranks)) return;
+    file.emplace(run.step.parameters, run.spec.init, load_options_of(run.spec));
+    point.initial_weights = file->weights();
+    for (const models::ParameterSpec& parameter : run.step.parameters) {
+      tensors.push_back({parameter.name, {DType::f32, parameter.shape, {}}});
+      parameters[parameter.name] = &parameter;
+    }
+  });
+  const auto read = [&](const std::string& name) {
+    return file->has(name) ? file->read(name)
+                           : models::initialize(*parameters.at(name), static_cast<uint64_t>(run.spec.seed));
+  };
+  point.state = program::take_first_tensors(*run.ranks, tensors, read, run.step.shardings, run.step.mesh);
+  step::start_slots(run.step, point.state, run.ranks->rank());
+}
+
 /// The first rank's weights, with the slots that belong to them: of what ranks share each has another part.
 void take_first_weights(const program::PreparedRun& run, State& state) {
   if (run.step.shardings.empty()) return program::take_first_state(run.ranks, state);
   for (const step::SlotSpec& slot : run.step.slots) state.remove(slot.name);
   State drawn;  // parts that follow from the seed alone
-  if (run.spec.init.empty())
-    for (const std::string& name : state.names()) {
-      if (!step::is_shared(run.step.shardings, name)) continue;
-      drawn.share(name, state, name);
-      state.remove(name);
-    }
+  for (const std::string& name : state.names()) {
+    if (!step::is_shared(run.step.shardings, name)) continue;
+    drawn.share(name, state, name);
+    state.remove(name);
+  }
   program::take_first_state(run.ranks, state, run.step.shardings, run.step.mesh);
   for (const std::string& name : drawn.names()) state.share(name, drawn, name);
   step::start_slots(run.step, state, run.ranks->rank());
@@ -83,7 +102,12 @@ ResumePoint resume_point_of(const program::PreparedRun& run, const std::filesyst
   ResumePoint point;
   bool from_files = true;
   if (checkpoint.empty()) {
-    comm::on_all_ranks(run.ranks, "initial weights", [&] { start(point, run, from_files); });
+    if (!run.spec.init.empty() && !run.step.shardings.empty()) {
+      start_parts_from_file(point, run);
+      from_files = false;  // all have them
+    } else {
+      comm::on_all_ranks(run.ranks, "initial weights", [&] { start(point, run, from_files); });
+    }
     point.manifest.spec_hash = spec::spec_hash(run.spec, run.library);
     point.manifest.seed = run.spec.seed;
     if (from_files) take_first_weights(run, point.state);

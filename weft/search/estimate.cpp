@@ -91,13 +91,13 @@ double Estimator::states_of(const Question& of, size_t rank) const {
   return bytes;
 }
 
-/// Of weights that evaluations put together, of loaders, of gradients and weights on their way.
+/// Of weights that evaluations put together where layers are divided (step::gathered_bytes), of loaders, of gradients and
+/// weights on their way.
 double Estimator::beside_of(const Question& of) const {
   const Strategy& s = of.strategy;
-  const bool shares_weights = s.tensor > 1 || s.pipeline > 1 || (s.zero >= 3 && s.data() > 1);
-  double bytes = shares_weights ? of.costs.all_weight_bytes : 0;
+  double bytes = s.tensor > 1 || s.pipeline > 1 ? of.costs.all_weight_bytes : 0;
   if (model_.loading_bytes) bytes += static_cast<double>(model_.loading_bytes(s.data()));
-  if (s.data() > 1) bytes += of.costs.largest_gradients_bytes;
+  if (s.data() > 1) bytes += (s.zero >= 3 ? 2 : 1) * of.costs.largest_gradients_bytes;
   return bytes + of.costs.working_bytes;
 }
 

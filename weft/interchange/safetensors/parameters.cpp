@@ -15,10 +15,10 @@ namespace {
 
 constexpr std::string_view kBatchCounter = "num_batches_tracked";
 
-Tensor as_f32(Tensor tensor, const std::string& path, const std::string& name) {
+using TensorTypes = std::map<std::string, TensorType>;
+
+Tensor as_f32(Tensor tensor) {
   if (tensor.dtype() == DType::f32) return tensor;
-  if (!is_floating(tensor.dtype()))
-    fail(ErrorKind::data, "'{}': '{}' is {}, a parameter must be floating-point", path, name, name_of(tensor.dtype()));
   Tensor result(DType::f32, tensor.shape());
   float* target = result.data_as<float>();
   for (int64_t i = 0; i < tensor.elements(); ++i) {
@@ -30,12 +30,12 @@ Tensor as_f32(Tensor tensor, const std::string& path, const std::string& name) {
 }
 
 /// The prefix under which the most wanted names are found; the shortest of those that find as many.
-std::string find_prefix(const SafetensorsFile& file, const std::vector<WantedParameter>& wanted) {
+std::string find_prefix(const TensorTypes& file, const std::vector<WantedParameter>& wanted) {
   std::string best;
   size_t best_count = 0;
   const auto try_prefix = [&](const std::string& prefix) {
     size_t count = 0;
-    for (const WantedParameter& parameter : wanted) count += file.tensors.count(prefix + parameter.name);
+    for (const WantedParameter& parameter : wanted) count += file.count(prefix + parameter.name);
     if (count > best_count || (count == best_count && prefix.size() < best.size())) {
       best = prefix;
       best_count = count;
@@ -46,7 +46,7 @@ std::string find_prefix(const SafetensorsFile& file, const std::vector<WantedPar
   std::set<std::string> prefixes;  // any of the names may be missing
   for (const WantedParameter& parameter : wanted) {
     const std::string end = "." + parameter.name;
-    for (const auto& [name, tensor] : file.tensors)
+    for (const auto& [name, type] : file)
       if (name.ends_with(end)) prefixes.insert(name.substr(0, name.size() - end.size() + 1));
   }
   for (const std::string& prefix : prefixes) try_prefix(prefix);
@@ -60,10 +60,55 @@ bool differs_in_first_dimension_only(const Shape& a, const Shape& b) {
   return a[0] != b[0];
 }
 
-[[noreturn]] void fail_absent(const SafetensorsFile& file, const std::string& path, const std::string& name) {
+[[noreturn]] void fail_absent(const TensorTypes& file, const std::string& path, const std::string& name) {
   std::vector<std::string> names;
-  for (const auto& [present, tensor] : file.tensors) names.push_back(present);
+  for (const auto& [present, type] : file) names.push_back(present);
   fail(ErrorKind::data, "'{}' has no tensor '{}'{}", path, name, suggestion(name, names));
+}
+
+/// `file`: the types in the file at `shown`, of which those that are not taken remain.
+MatchedParameters match_parameters(TensorTypes file, const std::string& shown,
+                                   const std::vector<WantedParameter>& wanted, Match match) {
+  MatchedParameters matched;
+  if (!wanted.empty()) matched.prefix = find_prefix(file, wanted);
+  const bool has_head = std::any_of(wanted.begin(), wanted.end(), [&](const WantedParameter& parameter) {
+    return parameter.is_head && file.contains(matched.prefix + parameter.name);
+  });
+  for (const WantedParameter& parameter : wanted) {
+    const std::string name = matched.prefix + parameter.name;
+    const auto found = file.find(name);
+    if (found == file.end()) {
+      if (match == Match::all && (!parameter.is_head || has_head)) fail_absent(file, shown, name);
+      matched.missing.push_back(parameter.name);
+      continue;
+    }
+    const auto& [dtype, shape, layout] = found->second;
+    if (shape == parameter.shape) {
+      if (!is_floating(dtype))
+        fail(ErrorKind::data, "'{}': '{}' is {}, a parameter must be floating-point", shown, name, name_of(dtype));
+      matched.taken.push_back({parameter.name, shape});
+    } else {
+      const bool other_classes = parameter.is_head && differs_in_first_dimension_only(shape, parameter.shape);
+      if (!other_classes && match == Match::all)
+        fail(ErrorKind::data, "'{}': '{}' is {}, the model wants {}; was it saved from another model?", shown, name,
+             to_string(shape), to_string(parameter.shape));
+      matched.has_other_classes = matched.has_other_classes || other_classes;
+      matched.missing.push_back(parameter.name);
+      matched.left.push_back({name, shape});
+    }
+    file.erase(found);
+  }
+  if (matched.taken.empty() && !wanted.empty()) fail_absent(file, shown, matched.prefix + wanted.front().name);
+  for (const auto& [name, type] : file)
+    if (!name.ends_with(kBatchCounter) && (match == Match::some || name.starts_with(matched.prefix)))
+      matched.unused.push_back({name, type.shape});
+  return matched;
+}
+
+/// After the name of a file of which is known that torch.save has not written it.
+const std::filesystem::path& readable(const std::filesystem::path& path) {
+  refuse_torch_files(path);
+  return path;
 }
 
 }  // namespace
@@ -79,42 +124,18 @@ void refuse_torch_files(const std::filesystem::path& path) {
        path.string(), path.string());
 }
 
+ParameterReader::ParameterReader(const std::filesystem::path& path, const std::vector<WantedParameter>& wanted,
+                                 Match match)
+    : file_(readable(path)), matched_(match_parameters(file_.types(), path.string(), wanted, match)) {}
+
+Tensor ParameterReader::read(const std::string& name) { return as_f32(file_.read(matched_.prefix + name)); }
+
 ImportedParameters import_parameters(const std::filesystem::path& path, const std::vector<WantedParameter>& wanted,
                                      Match match) {
-  refuse_torch_files(path);
-  SafetensorsFile file = read_safetensors(path);
-  const std::string shown = path.string();
+  ParameterReader reader(path, wanted, match);
   ImportedParameters imported;
-  if (!wanted.empty()) imported.prefix = find_prefix(file, wanted);
-  const bool has_head = std::any_of(wanted.begin(), wanted.end(), [&](const WantedParameter& parameter) {
-    return parameter.is_head && file.tensors.contains(imported.prefix + parameter.name);
-  });
-  for (const WantedParameter& parameter : wanted) {
-    const std::string name = imported.prefix + parameter.name;
-    const auto found = file.tensors.find(name);
-    if (found == file.tensors.end()) {
-      if (match == Match::all && (!parameter.is_head || has_head)) fail_absent(file, shown, name);
-      imported.missing.push_back(parameter.name);
-      continue;
-    }
-    const Shape shape = found->second.shape();
-    if (shape == parameter.shape) {
-      imported.tensors[parameter.name] = as_f32(std::move(found->second), shown, name);
-    } else {
-      const bool other_classes = parameter.is_head && differs_in_first_dimension_only(shape, parameter.shape);
-      if (!other_classes && match == Match::all)
-        fail(ErrorKind::data, "'{}': '{}' is {}, the model wants {}; was it saved from another model?", shown, name,
-             to_string(shape), to_string(parameter.shape));
-      imported.has_other_classes = imported.has_other_classes || other_classes;
-      imported.missing.push_back(parameter.name);
-      imported.left.push_back({name, shape});
-    }
-    file.tensors.erase(found);
-  }
-  if (imported.tensors.empty() && !wanted.empty()) fail_absent(file, shown, imported.prefix + wanted.front().name);
-  for (const auto& [name, tensor] : file.tensors)
-    if (!name.ends_with(kBatchCounter) && (match == Match::some || name.starts_with(imported.prefix)))
-      imported.unused.push_back({name, tensor.shape()});
+  static_cast<MatchedParameters&>(imported) = reader.matched();
+  for (const NamedShape& parameter : imported.taken) imported.tensors[parameter.name] = reader.read(parameter.name);
   return imported;
 }
 
