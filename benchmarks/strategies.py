@@ -4,7 +4,7 @@
 Each round runs weft's ranks and PyTorch's in turn, with the same network, tokens, batch, micro-batches, optimiser (AdamW)
 and threads. A table of tokens per second, of the most memory that a rank took beyond what it had before the model was
 made, and of their ratios: medians over the rounds, with the lowest and the highest. The last row sets weft's sharded
-ranks beside its own data-parallel ones.
+ranks beside its own data-parallel ones. In one row weft's pipeline has the schedule zero_bubble, where PyTorch keeps 1F1B.
 
   benchmarks/strategies.py --rounds 5
   benchmarks/strategies.py --only fsdp --steps 8 --set preset=small --batch 8
@@ -24,8 +24,11 @@ from sides import ROOT, TRAIN_SPEED, SideFailed, in_turn, python_of_peer, run_js
 WEFT = {
     "fsdp": ["--set", "shard.zero=3", "--set", "late_multiply=false"],
     "pipeline": ["--set", "mesh.pipeline=2", "--set", "pipeline.schedule=1f1b"],
+    "zero bubble": ["--set", "mesh.pipeline=2", "--set", "pipeline.schedule=zero_bubble"],
     "ddp": ["--set", "late_multiply=false"],
 }
+
+PIPELINES = ("pipeline", "zero bubble")  # PyTorch runs both by 1F1B
 
 
 def network(arguments):
@@ -38,7 +41,7 @@ def weft_side(strategy, arguments):
     settings = [*WEFT[strategy], "--set", "optimizer.name=adamw", "--batch", str(arguments.batch)]
     for option in arguments.set:
         settings += ["--set", f"model.{option}"]
-    if strategy == "pipeline":
+    if strategy in PIPELINES:
         settings += ["--set", f"pipeline.micro_batches={arguments.micro_batches}"]
     command = ["mpirun", "-n", "2", "--bind-to", "none", arguments.weft, "bench", *network(arguments), *settings,
                "--seconds", str(arguments.seconds), "--json"]
@@ -47,11 +50,11 @@ def weft_side(strategy, arguments):
 
 
 def pytorch_side(strategy, arguments):
-    is_pipeline = strategy == "pipeline"
+    is_pipeline = strategy in PIPELINES
     batch = arguments.batch if is_pipeline else arguments.batch // 2
     with tempfile.TemporaryDirectory() as folder:
         commands = [[python_of_peer(), TRAIN_SPEED, *network(arguments), "--batch", str(batch), "--adamw", "--steps", str(arguments.steps),
-                     "--rank", str(rank), "--ranks", "2", "--meet", os.path.join(folder, "meet"), "--strategy", strategy,
+                     "--rank", str(rank), "--ranks", "2", "--meet", os.path.join(folder, "meet"), "--strategy", "pipeline" if is_pipeline else strategy,
                      "--micro-batches", str(arguments.micro_batches), *(word for option in arguments.set for word in ("--set", option))]
                     for rank in range(2)]
         result = run_ranks_json(commands, arguments.threads)
@@ -71,7 +74,7 @@ def measure(name, sides, arguments):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", action="append", choices=["fsdp", "pipeline", "own"], help="repeatable; default: all")
+    parser.add_argument("--only", action="append", choices=["fsdp", *PIPELINES, "own"], help="repeatable; default: all")
     parser.add_argument("--set", action="append", metavar="KEY=VALUE", help="options of the model; default: preset=small")
     parser.add_argument("--length", type=int, default=128)
     parser.add_argument("--vocabulary", type=int, default=256)
@@ -89,9 +92,10 @@ def main():
     print(f"2 ranks of {arguments.threads} threads, {arguments.rounds} rounds, medians of tokens/s\n")
     print("| strategy | weft | PyTorch | weft / PyTorch | memory of a rank | PyTorch's | weft / PyTorch |")
     print("|---|---|---|---|---|---|---|", flush=True)
-    rows = arguments.only or ["fsdp", "pipeline", "own"]
+    rows = arguments.only or ["fsdp", *PIPELINES, "own"]
     report = []
-    for name, strategy in (("fully sharded", "fsdp"), ("pipeline of 2", "pipeline")):
+    for name, strategy in (("fully sharded", "fsdp"), ("pipeline of 2, both by 1f1b", "pipeline"),
+                           ("pipeline of 2, zero_bubble beside PyTorch's 1F1B", "zero bubble")):
         if strategy in rows:
             report.append(measure(name, {"weft": lambda: weft_side(strategy, arguments),
                                          "PyTorch": lambda: pytorch_side(strategy, arguments)}, arguments))

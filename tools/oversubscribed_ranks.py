@@ -26,7 +26,8 @@ def train(weft, folder, ranks, steps, limit):
     """The words of a run that went wrong; its seconds and an empty text where it did not."""
     run = f"{folder}/run"
     command = [weft, "launch", "-n", str(ranks), "--", "train", "--model", "mlp", "--data", DATA, "--run", run, "--batch",
-               str(4 * ranks), "--max-steps", str(steps), "--threads", "1", "--quiet", "--set", "checkpoint.every_epochs=0"]
+               str(4 * ranks), "--max-steps", str(steps), "--epochs", "1000000", "--threads", "1", "--quiet",
+               "--set", "checkpoint.every_epochs=0", "--set", "evaluation.every_epochs=0"]
     environment = dict(os.environ, OMPI_MCA_rmaps_base_oversubscribe="1", OMP_WAIT_POLICY="passive")
     begin = time.time()
     try:

@@ -252,8 +252,7 @@ Benched work_of(program::PlannedStep& planned, int ranks) {
 int bench_command(const Library& library, const BenchOptions& options, comm::Communicator* communicator) {
   const bool is_first = comm::is_first(communicator);
   const auto note = launch::note_of(communicator);
-  const int64_t resident_before = program::resident_bytes();
-  program::reset_peak_resident_bytes();
+  const program::MemoryGrowth growth;
   std::string input_source;
   const program::PlannedOnRanks planned = program::plan_on_ranks(
       library, communicator, note, [&] { return choose_step(library, options, communicator, note, input_source); });
@@ -264,6 +263,8 @@ int bench_command(const Library& library, const BenchOptions& options, comm::Com
   comm::on_all_ranks(communicator, "memory of the step", [&] { planned.step->require_memory(note); });
   program::RunningStep step(*planned.step);
   const std::vector<double> times = time_steps(step, options.seconds);
+  int64_t grown = 0;
+  comm::on_all_ranks(communicator, "memory of the process", [&] { grown = growth.peak(); });  // while all have theirs
   if (!is_first) return 0;
   const CompiledStep& compiled = benched.compiled;
   const double step_seconds = median(times);
@@ -283,7 +284,7 @@ int bench_command(const Library& library, const BenchOptions& options, comm::Com
     root[fmt::format("{}_per_second", info.item())] = rate;
     root["seconds"] = whole;
     root[fmt::format("{}_per_second_over_all_steps", info.item())] = whole_rate;
-    root["rss_growth_bytes"] = program::peak_resident_bytes() - resident_before;
+    root["rss_growth_bytes"] = grown;
     fmt::print("{}\n", root.dump(2));
     return 0;
   }

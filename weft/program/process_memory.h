@@ -15,6 +15,24 @@ int64_t peak_resident_bytes();
 /// Restarts peak_resident_bytes() from the current resident size; changes nothing where the system refuses.
 void reset_peak_resident_bytes();
 
+/// How much memory this process has taken since a moment. Of memory that the ranks of a host share each rank counts its
+/// part: the kernel shows every page that a rank has read of its peers as resident in both.
+class MemoryGrowth {
+ public:
+  /// From now on; restarts the peak.
+  MemoryGrowth();
+  /// With all pages of peers; quick.
+  int64_t with_peers() const { return resident_bytes() - resident_before_; }
+  /// Its own, now and at the peak. The kernel looks at all pages: some milliseconds per GB.
+  int64_t now() const { return with_peers() - peers_since(); }
+  int64_t peak() const { return peak_resident_bytes() - resident_before_ - peers_since(); }
+
+ private:
+  int64_t peers_since() const;
+
+  int64_t resident_before_ = 0, peers_before_ = 0;
+};
+
 /// Error(usage) where this process may not use so much memory. Call it before anything is allocated.
 void require_memory(const std::string& model, int64_t batch, int64_t planned_bytes, const std::string& next_step);
 

@@ -9,7 +9,6 @@
 #include "weft/base/files.h"
 #include "weft/comm/on_all_ranks.h"
 #include "weft/program/damage_on_ranks.h"
-#include "weft/program/process_memory.h"
 #include "weft/program/same_run.h"
 #include "weft/program/shared_state.h"
 #include "weft/run/checkpoint/store.h"
@@ -24,22 +23,9 @@ namespace weft::run {
 
 namespace fs = std::filesystem;
 
-namespace {
-
-int64_t start_measuring() {
-  program::reset_peak_resident_bytes();
-  return program::resident_bytes();
-}
-
-}  // namespace
-
 RunLoop::RunLoop(program::PreparedRun& run, const RunDirectory* directory, const RunOptions& options,
                  const fs::path& checkpoint, bool has_changes)
-    : run_(run),
-      directory_(directory),
-      options_(options),
-      rss_before_(start_measuring()),
-      resume_point_(resume_point_of(run, checkpoint)) {
+    : run_(run), directory_(directory), options_(options), resume_point_(resume_point_of(run, checkpoint)) {
   if (has_changes) continue_changed();
   if (run.ranks != nullptr) program::require_same(run.ranks, program::traits_of(run, resume_point_.state));
   comm::on_all_ranks(run.ranks, "loaders of the data", [&] { open(); });
@@ -70,7 +56,7 @@ RunOutcome RunLoop::train() {
     outcome.paused = result.paused;
     if (outcome.finished && validation_data_ && test_data_)
       outcome.finished = measure_test_data(inputs, hooks, result.position.step);
-    outcome.summary = summary_of(run_, result.position, resume_point_.manifest, resume_point_.state, rss_before_);
+    outcome.summary = summary_of(run_, result.position, resume_point_.manifest, resume_point_.state, memory_);
     if (records_) records_->add_times(outcome.summary);
     const std::vector<std::string> damaged = program::damaged_on_all_ranks(run_.run_data, run_.ranks);
     outcome.summary.damaged_samples =
@@ -155,7 +141,7 @@ void RunLoop::open() {
   validation_data_ = open_evaluated(run_.run_data.validation);
   test_data_ = open_evaluated(run_.run_data.test);
   if (directory_ == nullptr) return;
-  records_ = std::make_unique<RunRecords>(run_, *directory_, options_, resume_point_, rss_before_);
+  records_ = std::make_unique<RunRecords>(run_, *directory_, options_, resume_point_, memory_);
   records_->on_initial_weights();
 }
 

@@ -7,6 +7,7 @@
 
 #include "weft/data/load/loader.h"
 #include "weft/program/prepared_run.h"
+#include "weft/program/process_memory.h"
 #include "weft/run/resume_point.h"
 #include "weft/run/run.h"
 #include "weft/run/run_directory.h"
@@ -34,7 +35,7 @@ class RunLoop {
   program::PreparedRun& run_;
   const RunDirectory* directory_;
   const RunOptions& options_;
-  int64_t rss_before_;
+  const program::MemoryGrowth memory_;
   ResumePoint resume_point_;
   std::unique_ptr<data::Loader> training_data_, validation_data_, test_data_;
   std::unique_ptr<RunRecords> records_;

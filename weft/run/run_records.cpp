@@ -40,7 +40,7 @@ std::string with_absolute_file(const std::string& message) {
 }  // namespace
 
 RunRecords::RunRecords(const program::PreparedRun& run, const RunDirectory& directory, const RunOptions& options,
-                       ResumePoint& resume_point, int64_t rss_before)
+                       ResumePoint& resume_point, const program::MemoryGrowth& memory)
     : run_(run),
       directory_(directory),
       options_(options),
@@ -48,7 +48,7 @@ RunRecords::RunRecords(const program::PreparedRun& run, const RunDirectory& dire
       metrics_(step::metrics_of(run.library, run.spec.metrics, info().task)),
       store_(directory.checkpoints(), run.spec.checkpoint.keep),
       log_(directory.metrics(), resume_point.manifest.position),
-      rss_before_(rss_before),
+      memory_(memory),
       seconds_before_(resume_point.manifest.position.train_seconds) {
   if (std::optional<predict::Prediction> prediction = read_prediction(directory, options.note))
     watch_.emplace(std::move(*prediction));
@@ -127,7 +127,8 @@ void RunRecords::watch(const step::StepMetrics& metrics) {
   if (const std::optional<std::string> line = watch_->on_step(metrics.step, metrics.seconds)) say_once(*line);
   if (metrics.step + 1 == metrics.steps / 10) revise_target(directory_, watch_->prediction(), watch_->run_seconds());
   if ((metrics.step + 1) % kStepsPerRecord != 0) return;
-  const int64_t grown = program::resident_bytes() - rss_before_;
+  int64_t grown = memory_.with_peers();
+  if (grown > run_.planned_total_bytes) grown = memory_.now();
   if (const std::optional<std::string> line = watch_->on_memory(metrics.step + 1, grown)) say_once(*line);
 }
 

@@ -8,6 +8,7 @@
 
 #include "weft/base/progress.h"
 #include "weft/predict/watch.h"
+#include "weft/program/process_memory.h"
 #include "weft/run/checkpoint/store.h"
 #include "weft/run/metrics_log.h"
 #include "weft/run/resume_point.h"
@@ -21,9 +22,9 @@ namespace weft::run {
 class RunRecords {
  public:
   /// Keeps references to its arguments. Removes files that a killed process left half-written.
-  /// `rss_before`: of this process, just before all that is planned was allocated.
+  /// `memory`: of this process, since just before all that is planned was allocated.
   RunRecords(const program::PreparedRun& run, const RunDirectory& directory, const RunOptions& options,
-             ResumePoint& resume_point, int64_t rss_before);
+             ResumePoint& resume_point, const program::MemoryGrowth& memory);
 
   /// All hooks but stop_requested.
   train::Hooks hooks();
@@ -64,7 +65,7 @@ class RunRecords {
   const std::vector<MetricEntry> metrics_;  // of evaluations
   CheckpointStore store_;
   MetricsLog log_;
-  const int64_t rss_before_;
+  const program::MemoryGrowth& memory_;
   const double seconds_before_;                   // of training, by earlier processes
   std::optional<predict::Watch> watch_;           // where there is a prediction
   bool warned_ = false;                           // of damaged samples

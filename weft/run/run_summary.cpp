@@ -38,7 +38,7 @@ void add_best(Summary& summary, const Library& library, const Manifest& manifest
 }  // namespace
 
 Summary summary_of(program::PreparedRun& run, const step::Position& position, const Manifest& manifest,
-                   const State& state, int64_t rss_before) {
+                   const State& state, const program::MemoryGrowth& memory) {
   const int64_t peak = program::peak_resident_bytes();
   const data::DatasetInfo& info = run.run_data.description.info;
   const int64_t items = run.course.samples_before(position.step) * info.items_per_sample();
@@ -79,7 +79,7 @@ Summary summary_of(program::PreparedRun& run, const step::Position& position, co
       .planned_peak_bytes = run.training.compiled(run.largest()).plan.arena_bytes,
       .arena_bytes = run.training.executor(run.largest()).arena_bytes(),
       .planned_total_bytes = run.planned_total_bytes,
-      .rss_growth_bytes = peak - rss_before,
+      .rss_growth_bytes = memory.peak(),
       .peak_rss_bytes = peak,
   };
   add_stages(summary, run);

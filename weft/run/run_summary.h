@@ -2,13 +2,14 @@
 #pragma once
 
 #include "weft/program/prepared_run.h"
+#include "weft/program/process_memory.h"
 #include "weft/run/checkpoint/manifest.h"
 #include "weft/run/summary.h"
 
 namespace weft::run {
 
-/// `rss_before`: memory of the process in bytes, before the planned memory was allocated.
+/// `memory`: of the process, since just before the planned memory was allocated.
 Summary summary_of(program::PreparedRun& run, const step::Position& position, const Manifest& manifest,
-                   const State& state, int64_t rss_before);
+                   const State& state, const program::MemoryGrowth& memory);
 
 }  // namespace weft::run
