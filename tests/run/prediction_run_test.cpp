@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <memory>
+#include <mutex>
 #include <thread>
 
 #include "tests/support/ranks_rig.h"
@@ -20,12 +22,15 @@ class ChangingData : public DrawnData {
   using DrawnData::DrawnData;
   static inline std::atomic<int64_t> reads = 0, changes_at = INT64_MAX, delay_microseconds = 0, leaked_bytes = 0;
   static inline std::vector<std::unique_ptr<char[]>>* leaks = nullptr;  // of the test
+  static inline std::mutex leaks_mutex;
   void get(const data::SampleKey& key, std::span<uint8_t> sample) const override {
     if (++reads > changes_at) {
       if (delay_microseconds > 0) std::this_thread::sleep_for(std::chrono::microseconds(delay_microseconds));
       if (leaked_bytes > 0 && leaks != nullptr) {
-        leaks->push_back(std::make_unique<char[]>(static_cast<size_t>(leaked_bytes)));
-        std::memset(leaks->back().get(), 1, static_cast<size_t>(leaked_bytes));
+        auto leaked = std::make_unique<char[]>(static_cast<size_t>(leaked_bytes));
+        std::memset(leaked.get(), 1, static_cast<size_t>(leaked_bytes));
+        const std::lock_guard lock(leaks_mutex);  // several workers read samples at a time
+        leaks->push_back(std::move(leaked));
       }
     }
     DrawnData::get(key, sample);
