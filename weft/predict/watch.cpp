@@ -95,11 +95,16 @@ std::optional<double> Watch::run_seconds() const {
   return steady_.seconds / static_cast<double>(steady_.steps) * steps + beside;
 }
 
-std::optional<std::string> Watch::on_memory(int64_t step, int64_t grown_bytes) {
+bool Watch::is_news(int64_t grown_bytes) const {
   const auto planned = static_cast<double>(prediction_.memory.total());
   const double most = kMemorySlack * planned + static_cast<double>(kMemoryRest);
-  if (said_memory_ || static_cast<double>(grown_bytes) <= most) return std::nullopt;
+  return !said_memory_ && static_cast<double>(grown_bytes) > most;
+}
+
+std::optional<std::string> Watch::on_memory(int64_t step, int64_t grown_bytes) {
+  if (!is_news(grown_bytes)) return std::nullopt;
   said_memory_ = true;
+  const auto planned = static_cast<double>(prediction_.memory.total());
   return fmt::format(
       "at step {} the run takes {} of memory, more than the {} that are planned: something beside the plan keeps "
       "memory, such as the reading of the data",

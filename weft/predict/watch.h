@@ -23,7 +23,10 @@ class Watch {
 
   /// A step that took so long, waits included. What there is to say, in words.
   std::optional<std::string> on_step(int64_t step, double seconds);
-  /// Bytes by which the process has grown since just before all that is planned was allocated.
+  /// Whether there is something to say of a process that has grown by so many bytes since just before all that is
+  /// planned was allocated.
+  bool is_news(int64_t grown_bytes) const;
+  /// Says it.
   std::optional<std::string> on_memory(int64_t step, int64_t grown_bytes);
 
   /// An evaluation has ended, so long after the run's first step began; `seconds` counts this process alone.

@@ -127,9 +127,8 @@ void RunRecords::watch(const step::StepMetrics& metrics) {
   if (const std::optional<std::string> line = watch_->on_step(metrics.step, metrics.seconds)) say_once(*line);
   if (metrics.step + 1 == metrics.steps / 10) revise_target(directory_, watch_->prediction(), watch_->run_seconds());
   if ((metrics.step + 1) % kStepsPerRecord != 0) return;
-  int64_t grown = memory_.with_peers();
-  if (grown > run_.planned_total_bytes) grown = memory_.now();
-  if (const std::optional<std::string> line = watch_->on_memory(metrics.step + 1, grown)) say_once(*line);
+  if (!watch_->is_news(memory_.with_peers())) return;
+  if (const std::optional<std::string> line = watch_->on_memory(metrics.step + 1, memory_.now())) say_once(*line);
 }
 
 /// One line when the first damaged sample was passed over; the summary has their number.
