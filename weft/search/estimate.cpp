@@ -91,8 +91,8 @@ double Estimator::states_of(const Question& of, size_t rank) const {
   return bytes;
 }
 
-/// Of weights that evaluations put together where layers are divided (step::gathered_bytes), of loaders, of gradients and
-/// weights on their way.
+/// Of weights that evaluations put together where layers are divided (step::gathered_bytes), of loaders, of gradients
+/// and weights on their way.
 double Estimator::beside_of(const Question& of) const {
   const Strategy& s = of.strategy;
   double bytes = s.tensor > 1 || s.pipeline > 1 ? of.costs.all_weight_bytes : 0;
