@@ -356,15 +356,17 @@ TEST(Ranks, LoseOneInMpisOwnAllReduceWithinBoundedTimeAndNameIt) {
 }
 
 /// Of three ranks, one of which is stopped where MPI waits for it without a bound.
-/// Open MPI's mpirun itself stands still in some of such ends, in a lock of its own, its children not reaped (`weft
-/// launch` ends it then); where the ranks have said what they are to say, it is started again.
+/// In some of such ends Open MPI's mpirun itself fails: it waits for ever for a lock of its own (`weft launch` ends it
+/// then), or reads address 0 in PMIx_server_finalize. Where the ranks said what they should, the test starts it again.
 void expect_end(const char* scenario, const char* said) {
   constexpr int kStarts = 3;
   Outcome outcome;
   for (int start = 0; start < kStarts; ++start) {
     outcome = mpirun(3, scenario);
     const bool hangs = outcome.exit_code == 124 || outcome.exit_code == 137;  // ended by `timeout`
-    if (!hangs || outcome.output.find(said) == std::string::npos) break;
+    const bool crashes =
+        outcome.exit_code == 128 + SIGSEGV && outcome.output.find("(PMIx_server_finalize") != std::string::npos;
+    if (!(hangs || crashes) || outcome.output.find(said) == std::string::npos) break;
   }
   EXPECT_NE(outcome.output.find(said), std::string::npos) << outcome.output;
   EXPECT_EQ(outcome.exit_code, 75) << outcome.output;

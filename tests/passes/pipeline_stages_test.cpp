@@ -3,8 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
 #include "tests/support/error_of.h"
 #include "weft/autodiff/autodiff.h"
+#include "weft/base/rng.h"
 #include "weft/library/library.h"
 #include "weft/ops/ops.h"
 
@@ -21,6 +26,41 @@ TEST(CutByCost, TheLargestPartIsAsSmallAsItCanBe) {
 
 TEST(CutByCost, OfCutsThatAreAsGoodTheOneThatFewerBytesCrossIsTaken) {
   EXPECT_EQ(cut_by_cost({1, 0.01, 0.01, 1}, {0, 900, 100, 900}, 2), (Begins{0, 2}));
+}
+
+/// The largest part, and the bytes that cross, of pieces cut at `begins`.
+std::pair<double, int64_t> costs_of(const std::vector<double>& seconds, const std::vector<int64_t>& crossing,
+                                    const Begins& begins) {
+  double largest = 0;
+  int64_t bytes = 0;
+  for (size_t part = 0; part < begins.size(); ++part) {
+    const auto from = seconds.begin() + static_cast<std::ptrdiff_t>(begins[part]);
+    const auto to =
+        part + 1 < begins.size() ? seconds.begin() + static_cast<std::ptrdiff_t>(begins[part + 1]) : seconds.end();
+    largest = std::max(largest, std::accumulate(from, to, 0.0));
+    if (part > 0) bytes += crossing[begins[part]];
+  }
+  return {largest, bytes};
+}
+
+TEST(CutByCost, NoOtherCutsAreBetter) {
+  RandomStream random(1);
+  for (int trial = 0; trial < 200; ++trial) {
+    std::vector<double> seconds(9);
+    std::vector<int64_t> crossing(9);
+    for (double& each : seconds) each = random.below(8);  // 0 among them
+    for (int64_t& each : crossing) each = random.below(100);
+    std::vector<std::pair<double, int64_t>> all;
+    for (size_t b = 1; b < 9; ++b)
+      for (size_t c = b + 1; c < 9; ++c) all.push_back(costs_of(seconds, crossing, {0, b, c}));
+    const double least = std::ranges::min_element(all)->first;
+    int64_t bytes = std::numeric_limits<int64_t>::max();
+    for (const auto& [largest, crossed] : all)
+      if (largest <= 1.05 * least) bytes = std::min(bytes, crossed);
+    const auto [largest, crossed] = costs_of(seconds, crossing, cut_by_cost(seconds, crossing, 3));
+    EXPECT_LE(largest, 1.05 * least) << trial;
+    EXPECT_EQ(crossed, bytes) << trial;
+  }
 }
 
 TEST(CutByCost, NoPartIsEmpty) {

@@ -76,7 +76,8 @@ TEST_F(PlannedRunTest, MemoryOfRanksIsThatOfRealOnes) {
         spec::RunSpec spec = planned.spec;
         spec.shard.zero = zero;
         spec.batch = 4;
-        return program::StepChoice{.spec = spec, .input = planned.input(spec::StepShape(4))};
+        return program::StepChoice{
+            .spec = spec, .input = planned.input(spec::StepShape(4)), .evaluation_memory = int64_t{1} << 40};
       });
       if (ranks.rank() == 0) real = on_ranks.step->total_bytes() + on_ranks.step->gathered_bytes();
     });

@@ -57,6 +57,16 @@ TEST_F(PipelineRun, EveryScheduleTrainsAndEvaluatesAsOneProcess) {
   }
 }
 
+/// Convolutions and running statistics among the weights that stages send each other.
+TEST_F(PipelineRun, EvaluationsByLayerAreThoseOfTheWholeModel) {
+  spec::RunSpec run = pipelined(spec("resnet9", 1), 2);
+  for (const std::string weights : {"once", "by_layer"}) {
+    run.evaluation.weights = weights;
+    train(library(), run, one_host(2), weights);
+  }
+  expect_same_bits("by_layer", "once");
+}
+
 TEST_F(PipelineRun, TwoStagesOnTwoRanksEach) {
   const spec::RunSpec run = spec("lenet5");
   train(library(), accumulated(run), {}, "alone");

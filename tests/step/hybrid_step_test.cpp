@@ -3,11 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <set>
 
 #include "tests/support/error_of.h"
 #include "tests/support/pipeline_rig.h"
 #include "weft/graph/collective.h"
 #include "weft/passes/ranks/pipeline_schedule.h"
+#include "weft/step/sharded_states.h"
 
 namespace weft::step {
 namespace {
@@ -115,6 +118,40 @@ TEST(HybridStep, RanksOfAStageHaveTheSameGraphAndSendToTheirCounterparts) {
         EXPECT_EQ(node.attributes.integer("peer"), static_cast<int64_t>((rank + 4) % 8));
       }
   }
+}
+
+/// An evaluation by layer: no rank has more than its states, each message has its counterpart, and all ranks go through
+/// the weights in one order, without which they would wait for each other for ever.
+TEST(HybridStep, EvaluationsByLayerReadTheStatesOfTheRankAlone) {
+  const PipelineRig rig(transformer(), 4, 4);
+  const spec::RunSpec spec = rig.pipelined(2, "1f1b", 2, 2);
+  const std::vector<TrainingStep> steps = steps_of_all(rig, spec);
+  const Graph whole = build_evaluation_step(rig.library(), spec, rig.input_of(2));
+  std::multiset<std::array<int64_t, 3>> sent, received;  // from, to, tag
+  for (int rank = 0; rank < 8; ++rank) {
+    const TrainingStep& step = steps[static_cast<size_t>(rank)];
+    const Graph graph = gathering_evaluation(whole, step, rank);
+    for (const GraphInput& input : graph.inputs()) {
+      if (input.kind != InputKind::parameter) continue;
+      const auto shared = step.shardings.find(input.name);
+      ASSERT_NE(shared, step.shardings.end()) << input.name << ": each stage has some of the weights";
+      EXPECT_TRUE(is_held(shared->second, rank)) << input.name;
+      EXPECT_EQ(graph.shape(input.value), part_shape(shared->second)) << input.name;
+    }
+    std::vector<int64_t> tags;
+    for (const Node& node : graph.nodes()) {
+      if (!is_message(node)) continue;
+      const int64_t peer = node.attributes.integer("peer");
+      tags.push_back(node.attributes.integer("tag"));
+      if (node.op->name == kSend)
+        sent.insert({rank, peer, tags.back()});
+      else
+        received.insert({peer, rank, tags.back()});
+    }
+    EXPECT_GT(tags.size(), 20u);
+    EXPECT_TRUE(std::ranges::is_sorted(tags));
+  }
+  EXPECT_EQ(sent, received);
 }
 
 TEST(HybridStep, AMeshThatIsNotThatOfTheRanksIsRefused) {

@@ -180,13 +180,14 @@ TEST_P(SharedStates, EvaluationsGatherWeightsWhereTheyAreRead) {
   spec::RunSpec spec = spec_of(3);
   const TrainingStep step = step_of(3, 2);
   const models::ModelInput input{.batch = 3, .shape = GetParam().input, .classes = 10};
-  ASSERT_TRUE(gathers_in_evaluation(step));
-  EXPECT_EQ(gathered_bytes(step), 0);
-  const Graph evaluation = gathering_evaluation(build_evaluation_step(library_, spec, input), step, {kDataAxis, 2});
+  constexpr int64_t kMuchMemory = int64_t{1} << 40;
+  ASSERT_TRUE(gathers_in_evaluation(step, spec, kMuchMemory));
+  EXPECT_EQ(gathered_bytes(step, spec, kMuchMemory), 0);
+  const Graph evaluation = gathering_evaluation(build_evaluation_step(library_, spec, input), step, 0);
   EXPECT_EQ(count(evaluation, kAllGather), large_weights(step).first);
   const CompiledStep planned = compiled(evaluation, 2);
   EXPECT_LE(most_under_way(planned, kCollectives[1]), 2);
-  EXPECT_FALSE(gathers_in_evaluation(step_of(2, 2))) << "there each rank has all weights";
+  EXPECT_FALSE(gathers_in_evaluation(step_of(2, 2), spec, 1)) << "there each rank has all weights";
 }
 
 TEST_P(SharedStates, SumsOfGradientsAreSharedFromLevelTwoOn) {

@@ -51,6 +51,7 @@ ValueId Graph::add_input(InputKind kind, const std::string& name, TensorType typ
   const ValueId id{static_cast<int32_t>(values_.size())};
   values_.push_back({unique_name(name), std::move(type), NodeId{}, 0});
   by_name_.emplace(values_.back().name, id);
+  input_by_name_.emplace(name, inputs_.size());
   inputs_.push_back({kind, name, id});
   return id;
 }
@@ -97,6 +98,7 @@ std::vector<ValueId> Graph::add_node(const std::string& op_name, const std::vect
 
 void Graph::add_output(const std::string& name, ValueId value) {
   if (find_output(name) != nullptr) fail(ErrorKind::usage, "graph '{}' has an output '{}' already", name_, name);
+  output_by_name_.emplace(name, outputs_.size());
   outputs_.push_back({name, value});
 }
 
@@ -111,15 +113,13 @@ void Graph::add_update(const std::string& state, ValueId value) {
 }
 
 void Graph::set_sharding(const std::string& input, Sharding sharding) {
-  for (GraphInput& known : inputs_) {
-    if (known.name != input) continue;
-    if (shape(known.value) != part_shape(sharding))
-      fail(ErrorKind::shape, "input '{}' is {}, and a part of '{}' is {}", input, to_string(type(known.value)),
-           to_string(sharding), to_string(part_shape(sharding)));
-    known.sharding = std::move(sharding);
-    return;
-  }
-  fail(ErrorKind::usage, "graph '{}' has no input '{}'", name_, input);
+  const auto found = input_by_name_.find(input);
+  if (found == input_by_name_.end()) fail(ErrorKind::usage, "graph '{}' has no input '{}'", name_, input);
+  GraphInput& known = inputs_[found->second];
+  if (shape(known.value) != part_shape(sharding))
+    fail(ErrorKind::shape, "input '{}' is {}, and a part of '{}' is {}", input, to_string(type(known.value)),
+         to_string(sharding), to_string(part_shape(sharding)));
+  known.sharding = std::move(sharding);
 }
 
 void Graph::set_layout(ValueId value, Layout layout) {
@@ -142,15 +142,13 @@ const Node* Graph::producer(ValueId id) const {
 }
 
 const GraphInput* Graph::find_input(const std::string& name) const {
-  for (const GraphInput& input : inputs_)
-    if (input.name == name) return &input;
-  return nullptr;
+  const auto found = input_by_name_.find(name);
+  return found == input_by_name_.end() ? nullptr : &inputs_[found->second];
 }
 
 const GraphOutput* Graph::find_output(const std::string& name) const {
-  for (const GraphOutput& output : outputs_)
-    if (output.name == name) return &output;
-  return nullptr;
+  const auto found = output_by_name_.find(name);
+  return found == output_by_name_.end() ? nullptr : &outputs_[found->second];
 }
 
 ValueId Graph::find_value(const std::string& name) const {

@@ -80,7 +80,10 @@ class Graph {
   }
 
   void add_output(const std::string& name, ValueId value);
-  void clear_outputs() { outputs_.clear(); }
+  void clear_outputs() {
+    outputs_.clear();
+    output_by_name_.clear();
+  }
   void add_update(const std::string& state, ValueId value);
   void set_layout(ValueId value, Layout layout);
   /// Error(shape) where the input is no part of such a tensor.
@@ -118,7 +121,8 @@ class Graph {
   std::vector<GraphOutput> outputs_;
   std::vector<StateUpdate> updates_;
   std::unordered_map<std::string, ValueId> by_name_;
-  std::unordered_map<std::string, int> next_suffixes_;  // of names that several wanted
+  std::unordered_map<std::string, size_t> input_by_name_, output_by_name_;  // positions
+  std::unordered_map<std::string, int> next_suffixes_;                      // of names that several wanted
 };
 
 /// For each value the nodes that read it, in order, a node once per operand position.

@@ -70,7 +70,7 @@ class Planning {
         .spec = spec,
         .input = model_.input(own),
         .batches = stage.accumulate * std::max<int64_t>(1, shards),
-        .evaluates = true,
+        .evaluation_memory = static_cast<int64_t>(memory_),
         .limit = [spec, beside = loading_bytes(), least_possible](program::StepCache& steps, int64_t other) {
           if (least_possible)
             steps.limit_arena(1);
@@ -104,10 +104,19 @@ class Planning {
     for (const int rank : different_ranks()) {
       const std::unique_ptr<program::PlannedStep> step = plan(stage, rank, /*least_possible=*/true);
       const MemoryPrediction memory =
-          predict_memory(graphs_of(*step), step->state_bytes(), step->gathered_bytes() + loading_bytes());
+          predict_memory(graphs_of(*step), step->state_bytes(), loading_bytes());  // evaluations gather by layer
       most = std::max(most, memory.total());
     }
     return most;
+  }
+
+  /// With the weights that evaluations put together, where they find place.
+  MemoryPrediction memory_of(program::PlannedStep& step) const {
+    const StepGraphs graphs = graphs_of(step);
+    const MemoryPrediction memory = predict_memory(graphs, step.state_bytes(), step.gathered_bytes() + loading_bytes());
+    const bool fits = memory_ <= 0 || static_cast<double>(memory.total()) <= memory_;
+    if (fits || spec_.evaluation.weights != "auto") return memory;
+    return predict_memory(graphs, step.state_bytes(), loading_bytes());
   }
 
   /// Error(usage) where a rank has less.
@@ -268,8 +277,7 @@ Prediction predict_on(const Library& library, const PlannedModel& model, const S
       const StepGraphs graphs = graphs_of(*step);
       StepTime time = predict_step(graphs, sources.nodes, sources.exchange);
       if (time.whole() > stage.time.whole()) stage.time = std::move(time);
-      const MemoryPrediction memory =
-          predict_memory(graphs, step->state_bytes(), step->gathered_bytes() + planning.loading_bytes());
+      const MemoryPrediction memory = planning.memory_of(*step);
       planning.require_memory(memory, stages[at]);
       if (memory.total() > prediction.memory.total()) prediction.memory = memory;
     }

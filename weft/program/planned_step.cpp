@@ -60,19 +60,20 @@ PlannedStep::PlannedStep(const Library& library, const StepChoice& choice, const
   passes::require_matches(training_.graph, options_.precision);
   compiled_update();
   compiled_averaging();
-  const Plan& unlimited = compiled().plan;
-  if (choice_.limit)
-    choice_.limit(program_.steps(),
-                  unlimited.total_bytes() - unlimited.arena_bytes + (choice_.evaluates ? gathered_bytes() : 0));
+  if (choice_.limit) choice_.limit(program_.steps(), bytes_beside_arena() + gathered_bytes());
   compiled();
   keep_measured(library.device, *device_, note);
 }
 
 int PlannedStep::rank() const { return runtime_.rank(); }
 
-int64_t PlannedStep::total_bytes() {
+int64_t PlannedStep::total_bytes() { return bytes_beside_arena() + program_.arena_bytes(); }
+
+/// Of an update that is a graph of its own there are states that the graph of a batch does not name.
+int64_t PlannedStep::bytes_beside_arena() {
   const Plan& plan = compiled().plan;
-  return plan.total_bytes() - plan.arena_bytes + program_.arena_bytes();
+  const int64_t states = choice_.forward ? plan.state_bytes : std::max(plan.state_bytes, state_bytes());
+  return states + plan.batch_bytes + plan.constant_bytes;
 }
 
 void PlannedStep::require_memory(const Note& note) {

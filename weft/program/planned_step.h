@@ -24,11 +24,11 @@ namespace weft::program {
 
 /// What is to be measured.
 struct StepChoice {
-  spec::RunSpec spec;        // resolved; `batch` is what this rank computes at a time
-  models::ModelInput input;  // of this rank
-  int64_t batches = 1;       // per step: accumulated, or of shards
-  bool forward = false;      // inference
-  bool evaluates = false;    // as a run does: whole weights find place beside the arena (step::gathered_bytes)
+  spec::RunSpec spec;             // resolved; `batch` is what this rank computes at a time
+  models::ModelInput input;       // of this rank
+  int64_t batches = 1;            // per step: accumulated, or of shards
+  bool forward = false;           // inference
+  int64_t evaluation_memory = 0;  // of a rank that also evaluates, as a run does (step::gathered_bytes); 0: none does
   std::vector<std::string> without = {};               // passes
   int64_t bucket_bytes = 0;                            // see passes::Ranks
   std::function<Tuning(int64_t threads)> tuning = {};  // asked for on the first rank alone
@@ -72,14 +72,17 @@ class PlannedStep {
   int64_t total_bytes();
   /// Of the states that a rank keeps: weights, statistics, those of the optimiser.
   int64_t state_bytes() const { return step::state_bytes(training_); }
-  /// Of whole weights that a rank has parts of, which evaluations put together; 0 where it has all.
-  int64_t gathered_bytes() const { return step::gathered_bytes(training_); }
+  /// Of whole weights that a rank has parts of, which evaluations put together; 0 where they do not.
+  int64_t gathered_bytes() const {
+    return choice_.evaluation_memory == 0 ? 0 : step::gathered_bytes(training_, spec(), choice_.evaluation_memory);
+  }
 
   /// Checks before any memory is taken. Error(usage) where the machine has too little memory, Error(io) where its disk
   /// has too little space.
   void require_memory(const Note& note);
 
  private:
+  int64_t bytes_beside_arena();
   friend class RunningStep;
   const CompiledStep* compiled_phase(Phase phase) {
     return program_.has(phase) ? &program_.compiled(spec().batch, phase) : nullptr;

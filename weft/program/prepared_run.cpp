@@ -61,8 +61,7 @@ PreparedRun::PreparedRun(const Library& run_library, const spec::RunSpec& run_sp
       evaluation(
           [this](const spec::StepShape& shape) {
             Graph graph = step::build_evaluation_step(library, spec, model_input(run_data.description, shape));
-            if (!step::gathers_in_evaluation(step)) return graph;
-            return step::gathering_evaluation(graph, step, {kDataAxis, training_share.shares});
+            return gathers_in_evaluation ? step::gathering_evaluation(graph, step, comm::rank_of(ranks)) : graph;
           },
           *device, evaluation_options(), arena) {
   step::require_mesh(spec, comm::number_of(ranks));
@@ -73,12 +72,13 @@ PreparedRun::PreparedRun(const Library& run_library, const spec::RunSpec& run_sp
   if (spec.stop.patience > 0 || !spec.stop.target.empty()) require_measured("stop.monitor", spec.stop.monitor);
   training.add_phases_of(step);
   compile_training();
+  choose_how_to_evaluate();
   add_noise_probe();
   for (const data::Dataset* evaluated : run_data.evaluated()) {
     const int64_t samples = evaluated->size(), batch = spec.evaluation.batch;
     for (const int64_t count : {samples >= batch ? batch : 0, samples % batch}) {
       // A rank without rows runs one nevertheless where the others need its parts of the weights.
-      const int64_t fewest = count > 0 && step::gathers_in_evaluation(step) ? 1 : 0;
+      const int64_t fewest = count > 0 && gathers_in_evaluation ? 1 : 0;
       for (const int64_t rows : evaluated_rows(count))
         if (std::max(rows, fewest) > 0) compile_seconds += evaluation.compiled(std::max(rows, fewest)).compile_seconds;
     }
@@ -119,7 +119,7 @@ void PreparedRun::require_measured(const char* key, const std::string& monitor) 
 CompileOptions PreparedRun::evaluation_options() const {
   CompileOptions options = spec::compile_options(spec, *device);
   options.costs = cost_profile.costs;
-  if (step::gathers_in_evaluation(step)) options.ranks = runtime.costs();
+  if (step::gathers_along_data(step)) options.ranks = runtime.costs();
   return options;
 }
 
@@ -170,6 +170,17 @@ step::TrainingStep PreparedRun::build_training(const spec::StepShape& shape) con
                                     .nodes = cost_profile.costs});
 }
 
+/// Where one rank has to, all do.
+void PreparedRun::choose_how_to_evaluate() {
+  if (!step::shares_weights(step)) return;
+  const int64_t memory = memory_of_rank();
+  const bool leaves_room = bytes_beside_arena() + training.arena_bytes() <= memory;  // with all weights
+  const bool may_gather = spec.evaluation.weights != "once";
+  auto any = static_cast<double>(step::gathers_in_evaluation(step, spec, memory) || (may_gather && !leaves_room));
+  if (ranks != nullptr) comm::all_reduce_max(*ranks, {&any, 1}, "memory of evaluations");
+  gathers_in_evaluation = any > 0;
+}
+
 int64_t PreparedRun::memory_of_rank() const { return memory_limit_bytes() / comm::ranks_of_host(ranks); }
 
 spec::StepShape PreparedRun::largest() {
@@ -216,7 +227,7 @@ int64_t PreparedRun::bytes_to_come() const {
 
 int64_t PreparedRun::bytes_beside_arena() const {
   int64_t bytes = step::state_bytes(step);
-  bytes += step::gathered_bytes(step);
+  if (!gathers_in_evaluation) bytes += step::whole_weight_bytes(step);
   bytes +=
       loader_bytes(training_loader_options(spec, run_data.description, training_share, library), run_data.description);
   bytes += run_data.training->cache_bytes_to_come();

@@ -35,10 +35,19 @@ RunLoop::RunLoop(program::PreparedRun& run, const RunDirectory* directory, const
 
 RunOutcome RunLoop::train() {
   const std::vector<comm::Collectives*> collectives = run_.runtime.all_collectives();
-  const train::FitInputs inputs{
-      run_.spec,       run_.training,          run_.evaluation, resume_point_.state,
-      *training_data_, test_data_.get(),       run_.ranks,      collectives,
-      run_.library,    validation_data_.get(), &run_.step,      run_.noise ? &*run_.noise : nullptr};
+  const train::FitInputs inputs{run_.spec,
+                                run_.training,
+                                run_.evaluation,
+                                resume_point_.state,
+                                *training_data_,
+                                test_data_.get(),
+                                run_.ranks,
+                                collectives,
+                                run_.library,
+                                validation_data_.get(),
+                                &run_.step,
+                                run_.noise ? &*run_.noise : nullptr,
+                                run_.gathers_in_evaluation};
   RunOutcome outcome;
   try {
     train::Hooks hooks = records_ ? records_->hooks() : train::Hooks();

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "weft/graph/collective.h"
+#include "weft/step/sharded_states.h"
 
 namespace weft::search {
 
@@ -91,20 +92,31 @@ double Estimator::states_of(const Question& of, size_t rank) const {
   return bytes;
 }
 
-/// Of weights that evaluations put together where layers are divided (step::gathered_bytes), of loaders, of gradients
-/// and weights on their way.
+/// Of weights that evaluations put together where layers are divided (step::gathered_bytes).
+double Estimator::evaluation_of(const Question& of) const {
+  const bool divides_layers = of.strategy.tensor > 1 || of.strategy.pipeline > 1;
+  const std::string& weights = model_.spec.evaluation.weights;
+  const double bytes = of.costs.all_weight_bytes;
+  if (!divides_layers || weights == "by_layer") return 0;
+  if (weights == "once") return bytes;
+  return model_.spec.memory_limit.empty() && bytes <= memory_bytes_ / static_cast<double>(step::kMostGatheredPart)
+             ? bytes
+             : 0;
+}
+
+/// Of loaders, of gradients and weights on their way.
 double Estimator::beside_of(const Question& of) const {
   const Strategy& s = of.strategy;
-  double bytes = s.tensor > 1 || s.pipeline > 1 ? of.costs.all_weight_bytes : 0;
+  double bytes = 0;
   if (model_.loading_bytes) bytes += static_cast<double>(model_.loading_bytes(s.data()));
   if (s.data() > 1) bytes += (s.zero >= 3 ? 2 : 1) * of.costs.largest_gradients_bytes;
   return bytes + of.costs.working_bytes;
 }
 
 /// Each rank loses as little time as its memory lets it.
-void Estimator::choose_memory(Question& of, Estimate& estimate) const {
+void Estimator::choose_memory(Question& of, double evaluation_bytes, Estimate& estimate) const {
   for (size_t rank = 0; rank < of.ranks; ++rank) {
-    const double fixed = states_of(of, rank) + beside_of(of);
+    const double fixed = states_of(of, rank) + beside_of(of) + evaluation_bytes;
     std::vector<BlockClass> blocks;
     for (size_t at = rank; at < of.costs.stages.size(); at += of.ranks)
       blocks.insert(blocks.end(), of.costs.stages[at].blocks.begin(), of.costs.stages[at].blocks.end());
@@ -182,7 +194,12 @@ Estimate Estimator::estimate(const Strategy& strategy) {
     of.in_flight = passes::simulate(*of.schedule, chunks, of.times).most_waiting;
   }
   Estimate estimate;
-  choose_memory(of, estimate);
+  const Estimate before = estimate;
+  choose_memory(of, evaluation_of(of), estimate);
+  if (!estimate.fits && model_.spec.evaluation.weights == "auto") {  // then evaluations gather layer by layer
+    estimate = before;
+    choose_memory(of, 0, estimate);
+  }
   estimate.exchange = gradient_seconds(of);
   double busy = 0;
   for (size_t rank = 0; rank < of.ranks; ++rank) {

@@ -247,6 +247,7 @@ struct EvaluationSpec {
   std::string test_data = "auto";  // auto | at_end | each_time: auto is at_end where there is a validation part
   int64_t batch = 0;               // 0: as in training
   std::string tta = "none";        // test-time augmentation: none | flip | multicrop (test_time_views.h)
+  std::string weights = "auto";    // of ranks that keep parts: auto | once | by_layer (sharded_states.h)
   friend bool operator==(const EvaluationSpec&, const EvaluationSpec&) = default;
 };
 

@@ -10,6 +10,7 @@
 
 #include "weft/base/error.h"
 #include "weft/graph/tensor_parts.h"
+#include "weft/passes/ranks/gather_states.h"
 #include "weft/passes/ranks/partition.h"
 #include "weft/step/data_parallel.h"
 #include "weft/step/experts.h"
@@ -21,6 +22,9 @@
 namespace weft::step {
 
 namespace {
+
+/// Of messages of evaluations, behind those of steps.
+constexpr int64_t kFirstGatherTag = int64_t{1} << 19;
 
 bool is_slot_of(const std::string& state, std::string_view slot) {
   return state.starts_with(slot_name(std::string(slot), ""));
@@ -126,7 +130,7 @@ bool shares_weights(const TrainingStep& step) {
                      [&](const models::ParameterSpec& parameter) { return is_shared(step.shardings, parameter.name); });
 }
 
-bool gathers_in_evaluation(const TrainingStep& step) {
+bool gathers_along_data(const TrainingStep& step) {
   if (step.pipeline || !shares_weights(step)) return false;
   return std::all_of(step.parameters.begin(), step.parameters.end(), [&](const models::ParameterSpec& parameter) {
     const auto shared = step.shardings.find(parameter.name);
@@ -135,20 +139,41 @@ bool gathers_in_evaluation(const TrainingStep& step) {
   });
 }
 
-Graph gathering_evaluation(const Graph& evaluation, const TrainingStep& step, const MeshAxis& axis) {
-  passes::PartitionOptions options{.axis = axis, .states = {}};
-  for (const models::ParameterSpec& parameter : step.parameters)
-    if (is_flat(step.shardings, parameter.name) && evaluation.find_input(parameter.name) != nullptr)
-      options.states.emplace(parameter.name, step.shardings.at(parameter.name));
-  return passes::partition(evaluation, options);
+bool gathers_in_evaluation(const TrainingStep& step, const spec::RunSpec& spec, int64_t memory_bytes) {
+  if (!shares_weights(step) || spec.evaluation.weights == "once") return false;
+  if (spec.evaluation.weights == "by_layer" || gathers_along_data(step) || !spec.memory_limit.empty()) return true;
+  return whole_weight_bytes(step) > memory_bytes / kMostGatheredPart;
 }
 
-int64_t gathered_bytes(const TrainingStep& step) {
-  if (!shares_weights(step) || gathers_in_evaluation(step)) return 0;
+Graph gathering_evaluation(const Graph& evaluation, const TrainingStep& step, int rank) {
+  std::map<std::string, passes::GatheredState> states;
+  for (const models::ParameterSpec& parameter : step.parameters) {
+    const auto found = step.shardings.find(parameter.name);
+    if (found == step.shardings.end() || evaluation.find_input(parameter.name) == nullptr) continue;
+    const StateSharding& sharding = found->second;
+    passes::GatheredState state{.sharding = sharding, .is_held = is_held(sharding, rank)};
+    std::vector<int64_t> with, without;  // of the stages that have the same part of each batch and layer
+    for (const int other : step.mesh.group_of(rank, kPipelineAxis))
+      (is_held(sharding, other) ? with : without).push_back(other);
+    if (!state.is_held)
+      state.from = with.front();
+    else if (with.front() == rank)
+      state.to = without;
+    states.emplace(parameter.name, std::move(state));
+  }
+  return passes::gather_states(evaluation, states, kFirstGatherTag);
+}
+
+int64_t whole_weight_bytes(const TrainingStep& step) {
+  if (!shares_weights(step)) return 0;
   int64_t bytes = 0;
   for (const models::ParameterSpec& parameter : step.parameters)
     bytes += align_up(byte_size(DType::f32, parameter.shape.elements()));
   return bytes;
+}
+
+int64_t gathered_bytes(const TrainingStep& step, const spec::RunSpec& spec, int64_t memory_bytes) {
+  return gathers_in_evaluation(step, spec, memory_bytes) ? 0 : whole_weight_bytes(step);
 }
 
 void require_sharers(const spec::RunSpec& spec, int ranks) {

@@ -35,16 +35,27 @@ void require_sharers(const spec::RunSpec& spec, int ranks);
 /// Whether there are weights of which a rank keeps a part, or nothing.
 bool shares_weights(const TrainingStep& step);
 
-/// Whether evaluations, too, gather each weight where a layer reads it: where ranks along the axis data share them, and
-/// nothing else divides the model.
-bool gathers_in_evaluation(const TrainingStep& step);
+/// Of a rank's memory: the whole model of an evaluation takes no larger part.
+inline constexpr int64_t kMostGatheredPart = 4;
 
-/// Such an evaluation from one on whole weights. It runs on the rank's state. All ranks run it as often, each on any
-/// number of rows.
-Graph gathering_evaluation(const Graph& evaluation, const TrainingStep& step, const MeshAxis& axis);
+/// Whether evaluations put each weight together where a layer reads it, on every batch (evaluation.weights =
+/// "by_layer"), or the whole model once ("once"). "auto": by layer where ranks along the axis data share the weights
+/// and nothing else divides the model. Where layers are divided: once, which takes less time, unless the spec has a
+/// memory_limit or the model takes more than such a part of the rank's memory.
+bool gathers_in_evaluation(const TrainingStep& step, const spec::RunSpec& spec, int64_t memory_bytes);
 
-/// Bytes of all whole weights, which other evaluations put together where a rank has not all; 0 where there are none.
-int64_t gathered_bytes(const TrainingStep& step);
+/// Whether along the axis data alone, so that the exchanges may overlap with the layers (overlap_collectives.h).
+bool gathers_along_data(const TrainingStep& step);
+
+/// Such an evaluation from one on whole weights. It runs on the state of that rank. All ranks run it as often, each on
+/// any number of rows.
+Graph gathering_evaluation(const Graph& evaluation, const TrainingStep& step, int rank);
+
+/// Bytes of all whole weights; 0 where each rank has all of them.
+int64_t whole_weight_bytes(const TrainingStep& step);
+
+/// The same where evaluations put the model together once; else 0.
+int64_t gathered_bytes(const TrainingStep& step, const spec::RunSpec& spec, int64_t memory_bytes);
 
 /// Whether the ranks share the state.
 inline bool is_shared(const Shardings& shardings, const std::string& state) { return shardings.contains(state); }

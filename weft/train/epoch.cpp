@@ -3,7 +3,6 @@
 #include "weft/program/shared_state.h"
 #include "weft/step/optimizers/ema.h"
 #include "weft/step/optimizers/loss_scaling.h"
-#include "weft/step/sharded_states.h"
 #include "weft/step/virtual_ranks.h"
 
 namespace weft::train {
@@ -38,7 +37,7 @@ Evaluation evaluate_epoch(const FitInputs& in, State& state, data::Loader& data,
                                 .virtual_ranks = in.spec.virtual_ranks,
                                 .batch = in.spec.evaluation.batch,
                                 .place = step::place_of(in.spec, in.ranks),
-                                .gathers_weights = is_shared && step::gathers_in_evaluation(*in.step)};
+                                .gathers_weights = in.gathers_in_evaluation};
   const bool takes_own = !is_shared || options.gathers_weights;
   if (in.spec.ema.decay == 0 && takes_own) return evaluate(in.evaluation, state, data, options);
   State averaged;

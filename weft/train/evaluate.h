@@ -42,7 +42,7 @@ struct EvaluateOptions {
   int64_t virtual_ranks = 0;
   int64_t batch = 0;  // with virtual ranks: evaluation.batch
   int place = 0;      // with virtual ranks: place of this process (place_of())
-  /// The steps gather weights of which each rank has a part (step::gathers_in_evaluation()). Then a rank without rows
+  /// The steps gather weights of which each rank has a part (step::gathering_evaluation()). Then a rank without rows
   /// of a batch runs the step, too, on zeros that nobody counts.
   bool gathers_weights = false;
 };

@@ -54,6 +54,7 @@ struct FitInputs {
   const step::TrainingStep* step = nullptr;  // of which ranks share states; null: they share none
   /// step::build_gradient_probe(), by the same shapes as `training`, where the spec asks for the gradient noise.
   program::Program* noise = nullptr;
+  bool gathers_in_evaluation = false;  // the steps of `evaluation` do (step::gathering_evaluation())
 };
 
 struct FitResult {

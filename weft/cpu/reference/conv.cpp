@@ -1,4 +1,8 @@
 // Convolution by its definition, and its two gradients; each output element is one sum.
+#include <algorithm>
+#include <vector>
+
+#include "weft/cpu/reference/conv_taps.h"
 #include "weft/cpu/reference/reference.h"
 
 namespace weft::reference {
@@ -40,31 +44,42 @@ struct ConvGeometry {
   int64_t weight_offset(int64_t o, int64_t c, int64_t kh, int64_t kw) const {
     return ((o * group_channels() + c) * kernel_height + kh) * kernel_width + kw;
   }
-  /// Where tap `k` of output position `out` reads along axis 0 (height) or 1 (width); may lie outside.
-  int64_t source(int axis, int64_t out, int64_t k) const {
-    return out * stride[axis] - padding[axis] + k * dilation[axis];
+  /// Along axis 0 (height) or 1 (width).
+  TapReach reach(int axis, int64_t tap) const {
+    return axis == 0 ? TapReach(out_height, height, stride[0], padding[0], dilation[0], tap)
+                     : TapReach(out_width, width, stride[1], padding[1], dilation[1], tap);
   }
-  bool inside(int64_t h, int64_t w) const { return h >= 0 && h < height && w >= 0 && w < width; }
 };
+
+/// One row of outputs, all taps of one channel: in the order of the definition for each output.
+void add_taps(const ConvGeometry& g, int64_t y, const float* image, const float* kernel, double* sums) {
+  for (int64_t kh = 0; kh < g.kernel_height; ++kh) {
+    const TapReach rows = g.reach(0, kh);
+    if (!rows.serves(y)) continue;
+    const float* line = image + rows.source(y) * g.width;
+    for (int64_t kw = 0; kw < g.kernel_width; ++kw) {
+      const TapReach columns = g.reach(1, kw);
+      const double factor = kernel[kh * g.kernel_width + kw];
+      for (int64_t x = columns.first; x < columns.end; ++x)
+        sums[x] += static_cast<double>(line[columns.source(x)]) * factor;
+    }
+  }
+}
 
 /// `bias` may be null.
 void forward(const ConvGeometry& g, const float* in, const float* weight, const float* bias, float* out) {
+  std::vector<double> sums(static_cast<size_t>(g.out_width));
   for (int64_t n = 0; n < g.batch; ++n)
     for (int64_t o = 0; o < g.out_channels; ++o)
-      for (int64_t y = 0; y < g.out_height; ++y)
-        for (int64_t x = 0; x < g.out_width; ++x) {
-          const int64_t first_channel = o / g.group_out_channels() * g.group_channels();
-          double sum = bias == nullptr ? 0 : static_cast<double>(bias[o]);
-          for (int64_t c = 0; c < g.group_channels(); ++c)
-            for (int64_t kh = 0; kh < g.kernel_height; ++kh)
-              for (int64_t kw = 0; kw < g.kernel_width; ++kw) {
-                const int64_t h = g.source(0, y, kh), w = g.source(1, x, kw);
-                if (!g.inside(h, w)) continue;
-                sum += static_cast<double>(in[g.in_offset(n, first_channel + c, h, w)]) *
-                       static_cast<double>(weight[g.weight_offset(o, c, kh, kw)]);
-              }
-          out[g.out_offset(n, o, y, x)] = static_cast<float>(sum);
-        }
+      for (int64_t y = 0; y < g.out_height; ++y) {
+        const int64_t first_channel = o / g.group_out_channels() * g.group_channels();
+        std::ranges::fill(sums, bias == nullptr ? 0 : static_cast<double>(bias[o]));
+        for (int64_t c = 0; c < g.group_channels(); ++c)
+          add_taps(g, y, in + g.in_offset(n, first_channel + c, 0, 0), weight + g.weight_offset(o, c, 0, 0),
+                   sums.data());
+        std::ranges::transform(sums, out + g.out_offset(n, o, y, 0),
+                               [](double sum) { return static_cast<float>(sum); });
+      }
 }
 
 /// What follows the sums of fused_conv2d, in place; `residual` may be null.
@@ -78,50 +93,59 @@ void finish(const float* residual, const std::string& activation, float* out, in
   }
 }
 
-/// The output position whose tap `k` reads `in` along `axis`, or -1.
-int64_t reader_of(const ConvGeometry& g, int axis, int64_t in, int64_t k) {
-  const int64_t shifted = in + g.padding[axis] - k * g.dilation[axis];
-  const int64_t limit = axis == 0 ? g.out_height : g.out_width;
-  if (shifted < 0 || shifted % g.stride[axis] != 0 || shifted / g.stride[axis] >= limit) return -1;
-  return shifted / g.stride[axis];
+/// What the taps of one output channel read: one row of the input's gradient, whose row is `h`.
+void add_readers(const ConvGeometry& g, int64_t h, const float* out_gradient, const float* kernel, double* sums) {
+  for (int64_t kh = 0; kh < g.kernel_height; ++kh) {
+    const TapReach rows = g.reach(0, kh);
+    const int64_t y = (h - rows.offset) / rows.stride;
+    if (!rows.serves(y) || rows.source(y) != h) continue;
+    for (int64_t kw = 0; kw < g.kernel_width; ++kw) {
+      const TapReach columns = g.reach(1, kw);
+      const double factor = kernel[kh * g.kernel_width + kw];
+      for (int64_t x = columns.first; x < columns.end; ++x)
+        sums[columns.source(x)] += static_cast<double>(out_gradient[y * g.out_width + x]) * factor;
+    }
+  }
 }
 
 void backward_data(const ConvGeometry& g, const float* out_gradient, const float* weight, float* in_gradient) {
+  std::vector<double> sums(static_cast<size_t>(g.width));
   for (int64_t n = 0; n < g.batch; ++n)
     for (int64_t c = 0; c < g.channels; ++c)
-      for (int64_t h = 0; h < g.height; ++h)
-        for (int64_t w = 0; w < g.width; ++w) {
-          const int64_t first_out = c / g.group_channels() * g.group_out_channels();
-          double sum = 0;
-          for (int64_t o = first_out; o < first_out + g.group_out_channels(); ++o)
-            for (int64_t kh = 0; kh < g.kernel_height; ++kh)
-              for (int64_t kw = 0; kw < g.kernel_width; ++kw) {
-                const int64_t y = reader_of(g, 0, h, kh), x = reader_of(g, 1, w, kw);
-                if (y < 0 || x < 0) continue;
-                sum += static_cast<double>(out_gradient[g.out_offset(n, o, y, x)]) *
-                       static_cast<double>(weight[g.weight_offset(o, c % g.group_channels(), kh, kw)]);
-              }
-          in_gradient[g.in_offset(n, c, h, w)] = static_cast<float>(sum);
-        }
+      for (int64_t h = 0; h < g.height; ++h) {
+        const int64_t first_out = c / g.group_channels() * g.group_out_channels();
+        std::ranges::fill(sums, 0);
+        for (int64_t o = first_out; o < first_out + g.group_out_channels(); ++o)
+          add_readers(g, h, out_gradient + g.out_offset(n, o, 0, 0),
+                      weight + g.weight_offset(o, c % g.group_channels(), 0, 0), sums.data());
+        std::ranges::transform(sums, in_gradient + g.in_offset(n, c, h, 0),
+                               [](double sum) { return static_cast<float>(sum); });
+      }
+}
+
+/// The gradient of one weight, the tap (kh, kw) from input channel `channel` to output channel `o`.
+double gradient_of(const ConvGeometry& g, int64_t channel, int64_t o, const TapReach& rows, const TapReach& columns,
+                   const float* in, const float* out_gradient) {
+  double sum = 0;
+  for (int64_t n = 0; n < g.batch; ++n)
+    for (int64_t y = rows.first; y < rows.end; ++y) {
+      const float* line = in + g.in_offset(n, channel, rows.source(y), 0);
+      const float* gradients = out_gradient + g.out_offset(n, o, y, 0);
+      for (int64_t x = columns.first; x < columns.end; ++x)
+        sum += static_cast<double>(line[columns.source(x)]) * static_cast<double>(gradients[x]);
+    }
+  return sum;
 }
 
 void backward_weights(const ConvGeometry& g, const float* in, const float* out_gradient, float* weight_gradient) {
   for (int64_t o = 0; o < g.out_channels; ++o)
-    for (int64_t c = 0; c < g.group_channels(); ++c)
+    for (int64_t c = 0; c < g.group_channels(); ++c) {
+      const int64_t channel = o / g.group_out_channels() * g.group_channels() + c;
       for (int64_t kh = 0; kh < g.kernel_height; ++kh)
-        for (int64_t kw = 0; kw < g.kernel_width; ++kw) {
-          const int64_t channel = o / g.group_out_channels() * g.group_channels() + c;
-          double sum = 0;
-          for (int64_t n = 0; n < g.batch; ++n)
-            for (int64_t y = 0; y < g.out_height; ++y)
-              for (int64_t x = 0; x < g.out_width; ++x) {
-                const int64_t h = g.source(0, y, kh), w = g.source(1, x, kw);
-                if (!g.inside(h, w)) continue;
-                sum += static_cast<double>(in[g.in_offset(n, channel, h, w)]) *
-                       static_cast<double>(out_gradient[g.out_offset(n, o, y, x)]);
-              }
-          weight_gradient[g.weight_offset(o, c, kh, kw)] = static_cast<float>(sum);
-        }
+        for (int64_t kw = 0; kw < g.kernel_width; ++kw)
+          weight_gradient[g.weight_offset(o, c, kh, kw)] =
+              static_cast<float>(gradient_of(g, channel, o, g.reach(0, kh), g.reach(1, kw), in, out_gradient));
+    }
 }
 
 void backward_bias(const ConvGeometry& g, const float* out_gradient, float* bias_gradient) {

@@ -1,6 +1,11 @@
 // Integers of 8 bits that stand for reals, by weft/ops/integer/requantization.h: what all kernels give the bits of.
 #include "weft/ops/integer/quantized.h"
 
+#include <algorithm>
+#include <span>
+#include <vector>
+
+#include "weft/cpu/reference/conv_taps.h"
 #include "weft/cpu/reference/reference.h"
 
 namespace weft::reference {
@@ -92,6 +97,12 @@ struct Factor {
   int32_t zero(const KernelArguments& call, int64_t channel) const {
     return has_zero ? byte_at(dtype, call.inputs[operand + 2], per_channel(zero_type, channel)) : 0;
   }
+  /// All numbers of the operand less their zero points; each channel has `channel_size` of them.
+  std::vector<int32_t> all(const KernelArguments& call, int64_t count, int64_t channel_size) const {
+    std::vector<int32_t> numbers(static_cast<size_t>(count));
+    for (int64_t i = 0; i < count; ++i) numbers[static_cast<size_t>(i)] = at(call, i) - zero(call, i / channel_size);
+    return numbers;
+  }
 };
 
 Body prepare_product(const NodeSignature& node) {
@@ -117,29 +128,39 @@ Body prepare_product(const NodeSignature& node) {
   };
 }
 
+/// One row of sums of one output channel and input channel; `kernel` has `weight`'s taps, and its zero point is off.
+void add_taps(const ops::IntegerWindow& window, const Shape& in, const Shape& weight, int64_t y, const int32_t* image,
+              const int32_t* kernel, std::span<uint32_t> sums, int64_t rows_out) {
+  for (int64_t i = 0; i < weight[2]; ++i) {
+    const TapReach rows(rows_out, in[2], window.stride[0], window.padding[0], window.dilation[0], i);
+    if (!rows.serves(y)) continue;
+    const int32_t* line = image + rows.source(y) * in[3];
+    for (int64_t j = 0; j < weight[3]; ++j) {
+      const TapReach columns(std::ssize(sums), in[3], window.stride[1], window.padding[1], window.dilation[1], j);
+      const int32_t factor = kernel[i * weight[3] + j];
+      for (int64_t x = columns.first; x < columns.end; ++x)
+        sums[static_cast<size_t>(x)] += static_cast<uint32_t>(line[columns.source(x)] * factor);
+    }
+  }
+}
+
+/// What is outside of the image is the zero point itself: it adds nothing.
 Body prepare_convolution(const NodeSignature& node) {
   const Shape in = node.inputs[0].shape, weight = node.inputs[1].shape, out = node.outputs[0].shape;
   return [=, window = ops::integer_window(node.attributes), image = Factor(node, 0), filter = Factor(node, 1),
           store = store_of(node)](const KernelArguments& call) {
-    const int32_t image_zero = image.zero(call, 0);
-    const int64_t group_outputs = out[1] / window.groups;
-    for (int64_t at = 0; at < out.elements(); ++at) {
-      const int64_t x = at % out[3], y = at / out[3] % out[2], o = at / (out[3] * out[2]) % out[1],
-                    n = at / (out[3] * out[2] * out[1]);
-      const int32_t weight_zero = filter.zero(call, o);
-      uint32_t sum = 0;
+    const int64_t group_outputs = out[1] / window.groups, taps = weight[2] * weight[3];
+    const std::vector<int32_t> images = image.all(call, in.elements(), in.elements());
+    const std::vector<int32_t> kernels = filter.all(call, weight.elements(), weight[1] * taps);
+    std::vector<uint32_t> sums(static_cast<size_t>(out[3]));
+    for (int64_t row = 0; row < out[0] * out[1] * out[2]; ++row) {
+      const int64_t y = row % out[2], o = row / out[2] % out[1], n = row / (out[2] * out[1]);
+      std::ranges::fill(sums, 0);
       for (int64_t c = 0; c < weight[1]; ++c)
-        for (int64_t i = 0; i < weight[2]; ++i)
-          for (int64_t j = 0; j < weight[3]; ++j) {
-            const int64_t row = y * window.stride[0] - window.padding[0] + i * window.dilation[0];
-            const int64_t column = x * window.stride[1] - window.padding[1] + j * window.dilation[1];
-            if (row < 0 || row >= in[2] || column < 0 || column >= in[3]) continue;  // the zero point itself
-            const int64_t channel = o / group_outputs * weight[1] + c;
-            sum += static_cast<uint32_t>(
-                (image.at(call, ((n * in[1] + channel) * in[2] + row) * in[3] + column) - image_zero) *
-                (filter.at(call, ((o * weight[1] + c) * weight[2] + i) * weight[3] + j) - weight_zero));
-          }
-      store(call, at, o, static_cast<int32_t>(sum));
+        add_taps(window, in, weight, y, &images[((n * in[1] + o / group_outputs * weight[1] + c) * in[2]) * in[3]],
+                 &kernels[(o * weight[1] + c) * taps], sums, out[2]);
+      for (int64_t x = 0; x < out[3]; ++x)
+        store(call, row * out[3] + x, o, static_cast<int32_t>(sums[static_cast<size_t>(x)]));
     }
   };
 }

@@ -9,6 +9,7 @@
 #include "weft/graph/collective.h"
 #include "weft/ops/ops.h"
 #include "weft/ops/ranks/collective.h"
+#include "weft/passes/ranks/gather_parts.h"
 #include "weft/passes/ranks/partition_forms.h"
 #include "weft/passes/support/rebuild.h"
 
@@ -131,7 +132,7 @@ class Partition {
     }
     const auto state = successor_of_.find(value.index);
     const std::string& as = state != successor_of_.end() ? state->second : name(value);
-    const ValueId gathered = restored(gather(value, as), graph_.shape(value), as);
+    const ValueId gathered = restore_elements(result_, gather(value, as), graph_.shape(value), as);
     if (state == successor_of_.end()) return gathered;
     // It takes the place of the state, so that its memory is not wanted twice.
     const ValueId before = mapped(graph_.find_input(state->second)->value);
@@ -142,13 +143,6 @@ class Partition {
   ValueId gather(ValueId value, const std::string& as) {
     return result_.add(kAllGather, {mapped(value)}, {{"ranks", ranks_}, {"turn", int64_t{is_behind_ ? 1 : 0}}},
                        "all_gather/" + as);
-  }
-
-  /// From [ranks r] to its own shape.
-  ValueId restored(ValueId flat, const Shape& shape, const std::string& as) {
-    const int64_t elements = shape.elements();
-    if (result_.type(flat).elements() != elements) flat = ops::slice(result_, flat, {0}, {elements}, as + ".elements");
-    return shape.rank() == 1 ? flat : ops::reshape(result_, flat, shape.dims(), as + ".whole");
   }
 
   const Graph& graph_;

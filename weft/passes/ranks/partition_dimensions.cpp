@@ -9,6 +9,7 @@
 #include "weft/graph/collective.h"
 #include "weft/ops/ops.h"
 #include "weft/passes/ranks/dimension_forms.h"
+#include "weft/passes/ranks/gather_parts.h"
 #include "weft/passes/support/rebuild.h"
 
 namespace weft::passes {
@@ -197,24 +198,13 @@ class DimensionBuilder {
 
   ValueId made_whole(ValueId value) {
     const ValueId own = mapped_[index_of(value)];
-    if (form(value).kind == FormKind::split) return gathered(own, form(value).split, graph_.shape(value), name(value));
+    if (form(value).kind == FormKind::split)
+      return gather_dimension(result_, own, form(value).split.dimension, form(value).split.blocks, axis_,
+                              graph_.shape(value), name(value));
     const ValueId sum = ops::all_reduce(result_, own, "sum", "all_reduce/" + name(value), axis_.name);
     if (form(value).kind == FormKind::sum) return sum;
     const ValueId nearly = ops::constant(result_, {}, static_cast<double>(axis_.size) - 0.5);
     return ops::greater(result_, sum, nearly, name(value) + ".on_all");
-  }
-
-  /// The parts of all ranks, each at its place.
-  ValueId gathered(ValueId own, const DimensionSplit& split, const Shape& shape, const std::string& as) {
-    const Attributes attributes{{"ranks", axis_.size}, {kAxis, axis_.name}};
-    int64_t runs = split.blocks;
-    for (int outer = 0; outer < split.dimension; ++outer) runs *= shape[outer];
-    if (runs == 1 && split.dimension == 0) return result_.add(kAllGather, {own}, attributes, "all_gather/" + as);
-    const int64_t run = result_.shape(own).elements() / runs;
-    const ValueId one = ops::reshape(result_, own, {1, runs, run}, as + ".runs");
-    ValueId all = result_.add(kAllGather, {one}, attributes, "all_gather/" + as);
-    if (runs > 1) all = ops::transpose(result_, all, {1, 0, 2}, as + ".in_order");
-    return ops::reshape(result_, all, shape.dims(), as + ".whole");
   }
 
   const Graph& graph_;

@@ -1,6 +1,7 @@
 #include "weft/passes/ranks/pipeline_stages.h"
 
 #include <algorithm>
+#include <deque>
 #include <limits>
 #include <set>
 
@@ -189,6 +190,55 @@ class Cutter {
   StagedGraph staged_;
 };
 
+constexpr double kUnbounded = std::numeric_limits<double>::infinity();
+
+/// The smallest largest part of all pieces in `parts` parts; `sums[at]`: what the pieces before `at` cost.
+double least_largest_part(const std::vector<double>& sums, size_t parts) {
+  const size_t count = sums.size() - 1;
+  std::vector<double> least(sums);  // of the first `end` pieces, for one part more each time
+  for (size_t part = 1; part < parts; ++part) {
+    std::vector<double> next(count + 1, kUnbounded);
+    // A later beginning makes the last part smaller and those before it larger: the best moves on with the end.
+    size_t begin = part;
+    for (size_t end = part + 1; end <= count; ++end) {
+      const auto largest = [&](size_t from) { return std::max(least[from], sums[end] - sums[from]); };
+      while (begin + 1 < end && largest(begin + 1) <= largest(begin)) ++begin;
+      next[end] = largest(begin);
+    }
+    least = std::move(next);
+  }
+  return least[count];
+}
+
+/// Where the parts begin, none of which costs more than `limit`, with the least bytes from part to part.
+std::vector<size_t> cheapest_cuts(const std::vector<double>& sums, const std::vector<int64_t>& crossing, size_t parts,
+                                  double limit) {
+  const size_t count = sums.size() - 1;
+  std::vector<double> bytes(count + 1, kUnbounded);
+  std::vector<std::vector<size_t>> from(parts, std::vector<size_t>(count + 1, 0));
+  bytes[0] = 0;
+  for (size_t part = 0; part < parts; ++part) {
+    std::vector<double> next(count + 1, kUnbounded);
+    const auto bytes_from = [&](size_t begin) {
+      return bytes[begin] + (begin > 0 ? static_cast<double>(crossing[begin]) : 0);
+    };
+    std::deque<size_t> begins;  // of the last part, each with more bytes than the one before it
+    for (size_t end = part + 1; end <= count; ++end) {
+      while (!begins.empty() && bytes_from(begins.back()) >= bytes_from(end - 1)) begins.pop_back();
+      begins.push_back(end - 1);
+      while (!begins.empty() && sums[end] - sums[begins.front()] > limit) begins.pop_front();
+      if (begins.empty() || bytes_from(begins.front()) == kUnbounded) continue;
+      next[end] = bytes_from(begins.front());
+      from[part][end] = begins.front();
+    }
+    bytes = std::move(next);
+  }
+  std::vector<size_t> begins(parts);
+  size_t end = count;
+  for (size_t part = parts; part-- > 0;) end = begins[part] = from[part][end];
+  return begins;
+}
+
 }  // namespace
 
 std::vector<size_t> cut_by_cost(const std::vector<double>& seconds, const std::vector<int64_t>& crossing, int parts) {
@@ -198,39 +248,7 @@ std::vector<size_t> cut_by_cost(const std::vector<double>& seconds, const std::v
          parts, count);
   std::vector<double> sums{0};
   for (const double each : seconds) sums.push_back(sums.back() + each);
-  const auto cost = [&](size_t begin, size_t end) { return sums[end] - sums[begin]; };
-  constexpr double kUnbounded = std::numeric_limits<double>::infinity();
-  // The smallest largest part of the first `end` pieces, for one part more each time.
-  std::vector<double> least(count + 1, kUnbounded);
-  least[0] = 0;
-  for (size_t part = 0; part < wanted; ++part) {
-    std::vector<double> next(count + 1, kUnbounded);
-    for (size_t end = part + 1; end <= count; ++end)
-      for (size_t begin = end; begin-- > part;) {
-        if (cost(begin, end) >= next[end]) break;
-        next[end] = std::min(next[end], std::max(least[begin], cost(begin, end)));
-      }
-    least = std::move(next);
-  }
-  const double limit = least[count] * (1 + kSlack);
-  std::vector<double> bytes(count + 1, kUnbounded);
-  std::vector<std::vector<size_t>> from(wanted, std::vector<size_t>(count + 1, 0));
-  bytes[0] = 0;
-  for (size_t part = 0; part < wanted; ++part) {
-    std::vector<double> next(count + 1, kUnbounded);
-    for (size_t end = part + 1; end <= count; ++end)
-      for (size_t begin = end; begin-- > part && cost(begin, end) <= limit;) {
-        const double all = bytes[begin] + (begin > 0 ? static_cast<double>(crossing[begin]) : 0);
-        if (all >= next[end]) continue;
-        next[end] = all;
-        from[part][end] = begin;
-      }
-    bytes = std::move(next);
-  }
-  std::vector<size_t> begins(wanted);
-  size_t end = count;
-  for (size_t part = wanted; part-- > 0;) end = begins[part] = from[part][end];
-  return begins;
+  return cheapest_cuts(sums, crossing, wanted, least_largest_part(sums, wanted) * (1 + kSlack));
 }
 
 StagedGraph cut_into_stages(const Graph& graph, const GradientOrigins& origins, const std::vector<ValueId>& wanted,

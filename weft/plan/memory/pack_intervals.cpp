@@ -11,39 +11,51 @@ namespace weft {
 
 namespace {
 
+/// An interval at its place. Those placed lie side by side in memory: the search below reads all of them each time.
+struct Block {
+  int64_t offset, end;
+  int first, last, again_first, again_last;
+};
+
 bool meet(int first, int last, int other_first, int other_last) { return first <= other_last && other_first <= last; }
 
-bool live_together(const Interval& a, const Interval& b) {
+bool live_together(const Block& a, const Block& b) {
   if (meet(a.first, a.last, b.first, b.last)) return true;
   if (a.again_last < 0 && b.again_last < 0) return false;  // as nearly always
   return meet(a.again_first, a.again_last, b.first, b.last) || meet(a.first, a.last, b.again_first, b.again_last) ||
          meet(a.again_first, a.again_last, b.again_first, b.again_last);
 }
 
+/// The start of the smallest gap of at least `bytes` among the blocks that live with `one`, sorted by offset.
+int64_t find_gap(const std::vector<Block>& placed, const Block& one, int64_t bytes) {
+  int64_t cursor = 0, best = -1, best_gap = INT64_MAX;
+  for (const Block& other : placed) {
+    if (!live_together(other, one)) continue;
+    const int64_t gap = other.offset - cursor;
+    if (gap >= bytes && gap < best_gap) {
+      best = cursor;
+      best_gap = gap;
+    }
+    cursor = std::max(cursor, other.end);
+  }
+  return best >= 0 ? best : cursor;
+}
+
 /// Places the intervals in the given order, each into the smallest gap among those placed already that it fits.
-int64_t place_in_order(std::vector<Interval>& intervals, const std::vector<int>& order) {
-  std::vector<int> placed;  // sorted by offset
+/// Returns the arena's size; it stops, with more than `limit`, where the arena would be larger than that.
+int64_t place_in_order(std::vector<Interval>& intervals, const std::vector<int>& order, int64_t limit) {
+  std::vector<Block> placed;
+  placed.reserve(order.size());
   int64_t arena = 0;
   for (const int index : order) {
     Interval& interval = intervals[static_cast<size_t>(index)];
     const int64_t bytes = align_up(interval.bytes);
-    int64_t cursor = 0, best = -1, best_gap = INT64_MAX;
-    for (const int other_index : placed) {
-      const Interval& other = intervals[static_cast<size_t>(other_index)];
-      if (!live_together(other, interval)) continue;
-      const int64_t gap = other.offset - cursor;
-      if (gap >= bytes && gap < best_gap) {
-        best = cursor;
-        best_gap = gap;
-      }
-      cursor = std::max(cursor, other.offset + align_up(other.bytes));
-    }
-    interval.offset = best >= 0 ? best : cursor;
-    arena = std::max(arena, interval.offset + bytes);
-    const auto position = std::upper_bound(
-        placed.begin(), placed.end(), interval.offset,
-        [&](int64_t offset, int other) { return offset < intervals[static_cast<size_t>(other)].offset; });
-    placed.insert(position, index);
+    Block block{0, 0, interval.first, interval.last, interval.again_first, interval.again_last};
+    block.offset = interval.offset = find_gap(placed, block, bytes);
+    block.end = block.offset + bytes;
+    arena = std::max(arena, block.end);
+    if (arena > limit) break;
+    placed.insert(std::ranges::upper_bound(placed, block.offset, {}, &Block::offset), block);
   }
   return arena;
 }
@@ -71,7 +83,7 @@ void improve(Placed& best, int64_t lower_bound) {
       std::rotate(begin + position, begin + static_cast<std::ptrdiff_t>(at),
                   begin + static_cast<std::ptrdiff_t>(at) + 1);
     }
-    next.arena = place_in_order(next.intervals, next.order);
+    next.arena = place_in_order(next.intervals, next.order, best.arena);
     if (next.arena <= best.arena) best = std::move(next);
   }
 }
@@ -119,7 +131,7 @@ int64_t pack_intervals(std::vector<Interval>& intervals) {
     std::stable_sort(trial.order.begin(), trial.order.end(), [&](int a, int b) {
       return key(intervals[static_cast<size_t>(a)]) > key(intervals[static_cast<size_t>(b)]);
     });
-    trial.arena = place_in_order(trial.intervals, trial.order);
+    trial.arena = place_in_order(trial.intervals, trial.order, best.intervals.empty() ? INT64_MAX : best.arena - 1);
     if (best.intervals.empty() || trial.arena < best.arena) best = std::move(trial);
     if (best.arena == lower_bound) break;
   }

@@ -46,6 +46,12 @@ std::vector<RecipeKey> upkeep_keys() {
                {.low = 0, .high = 65536, .unit = "samples", .help = "0: as in training", .automatic = int64_t{0}})
           .add("tta", &EvaluationSpec::tta,
                {.choices = data::tta_names(), .help = "views of a picture: none, flip or multicrop"})
+          .add("weights", &EvaluationSpec::weights,
+               {.choices = {"auto", "once", "by_layer"},
+                .help =
+                    "that ranks keep in parts: put together once, or where a layer reads them; auto: by_layer with a "
+                    "memory_limit, with shard.zero = 3 alone, or where they take over a quarter of the memory"})
+          .quiet()
           .take());
   add(KeySection<StopSpec>("stop", [](RunSpec& spec) -> StopSpec& { return spec.stop; })
           .add("monitor", &StopSpec::monitor,

@@ -1,0 +1,27 @@
+#include "weft/passes/ranks/gather_parts.h"
+
+#include "weft/graph/collective.h"
+#include "weft/ops/ops.h"
+
+namespace weft::passes {
+
+ValueId gather_dimension(Graph& graph, ValueId part, int dimension, int64_t blocks, const MeshAxis& axis,
+                         const Shape& whole, const std::string& as) {
+  const Attributes attributes{{"ranks", axis.size}, {kAxis, axis.name}};
+  int64_t runs = blocks;
+  for (int outer = 0; outer < dimension; ++outer) runs *= whole[outer];
+  if (runs == 1 && dimension == 0) return graph.add(kAllGather, {part}, attributes, "all_gather/" + as);
+  const int64_t run = graph.shape(part).elements() / runs;
+  const ValueId one = ops::reshape(graph, part, {1, runs, run}, as + ".runs");
+  ValueId all = graph.add(kAllGather, {one}, attributes, "all_gather/" + as);
+  if (runs > 1) all = ops::transpose(graph, all, {1, 0, 2}, as + ".in_order");
+  return ops::reshape(graph, all, whole.dims(), as + ".whole");
+}
+
+ValueId restore_elements(Graph& graph, ValueId parts, const Shape& whole, const std::string& as) {
+  const int64_t elements = whole.elements();
+  if (graph.type(parts).elements() != elements) parts = ops::slice(graph, parts, {0}, {elements}, as + ".elements");
+  return whole.rank() == 1 ? parts : ops::reshape(graph, parts, whole.dims(), as + ".whole");
+}
+
+}  // namespace weft::passes
