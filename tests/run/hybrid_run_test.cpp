@@ -69,6 +69,15 @@ TEST_F(HybridRun, EvaluationsByLayerAreThoseOfTheWholeModel) {
   }
 }
 
+/// One rank prepares the run first and decides for the others, so that preparing exchanges nothing.
+TEST_F(HybridRun, ThePrecisionIsChosenByOneRankForAll) {
+  for (const int64_t pipeline : {1, 2}) {
+    spec::RunSpec run = on_mesh(spec(1), pipeline == 1 ? 2 : 1, pipeline);
+    run.precision = "auto";
+    EXPECT_TRUE(train(library(), run, one_host(2), fmt::format("auto{}", pipeline)).finished);
+  }
+}
+
 TEST_F(HybridRun, AnyMeshGoesOnWithTheCheckpointOfAnother) {
   const spec::RunSpec run = spec(3, "0");
   train(library(), accumulated(run), {}, "whole");

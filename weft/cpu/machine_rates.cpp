@@ -76,7 +76,7 @@ ArithmeticRate rate_of_product(DType dtype, const CpuBackend& backend, const OpD
   return {2.0 * kProductSize * kProductSize * kProductSize / seconds, "a matrix product of 1024 x 1024 x 1024"};
 }
 
-ArithmeticRate faster(ArithmeticRate one, ArithmeticRate other) {
+ArithmeticRate faster(const ArithmeticRate& one, const ArithmeticRate& other) {
   return one.flops_per_second >= other.flops_per_second ? one : other;
 }
 

@@ -43,8 +43,11 @@ std::vector<std::pair<std::string, ordered_json>> cells_of(const ordered_json& p
 }  // namespace
 
 void PredictionWriter::add(ordered_json of_file) {
-  if (format_ == "json") all_.push_back(std::move(of_file));
-  if (format_ == "json" || format_ == "text") return;
+  if (format_ == "text") return;
+  if (format_ == "json") {
+    all_.push_back(std::move(of_file));
+    return;
+  }
   for (const char* list : {"rows", "lines"}) {
     if (!of_file.contains(list)) continue;
     for (const ordered_json& one : of_file[list]) {

@@ -94,8 +94,7 @@ ModelEntry seq2seq_attention_entry() {
   return {
       "seq2seq_attention",
       "translates sequences: recurrent encoder in both directions, decoder, attention",
-      {"source=DATA: tokens of a sample that are translated, without data half of them; the others are the translation "
-       "so far",
+      {"source=DATA: tokens of a sample to be translated, without data half; the others are the translation so far",
        "width=128: of the hidden states", "layers=1: of encoder and decoder", "embedding=WIDTH: numbers per token",
        "padding=0: the token that fills up sources", "dropout=0: of embeddings, between layers and before the last"},
       {1, {32}, 64},

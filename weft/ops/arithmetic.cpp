@@ -32,7 +32,7 @@ std::vector<OpExample> broadcast_examples(Range a, Range b) {
 }
 
 OpDef arithmetic(std::string name, std::string summary, BinaryDerivative for_a, BinaryDerivative for_b,
-                 std::vector<std::pair<Range, Range>> ranges) {
+                 const std::vector<std::pair<Range, Range>>& ranges) {
   OpDef op = on_numbers(binary(std::move(name), std::move(summary)));
   op.gradient = [for_a, for_b](GradContext& context) -> std::vector<ValueId> {
     Graph& graph = context.graph;

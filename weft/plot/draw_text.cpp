@@ -16,7 +16,7 @@ constexpr char kAbove = '^', kBelow = 'v';  // at the edge, of points that lie b
 /// Where `value` falls among `cells` cells; beyond the axis, at its end.
 int cell_of(double value, const Axis& axis, int cells) {
   const double share = std::clamp((value - axis.low) / (axis.high - axis.low), 0.0, 1.0);
-  return std::clamp(static_cast<int>(share * (cells - 1) + 0.5), 0, cells - 1);
+  return std::clamp(static_cast<int>(std::lround(share * (cells - 1))), 0, cells - 1);
 }
 
 class Canvas {

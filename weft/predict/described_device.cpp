@@ -43,7 +43,7 @@ class DescribedDevice : public Device {
 
 DeviceKind described_device(const machines::DeviceFile& file, const DeviceKind& here) {
   return {.name = file.name,
-          .make = [file, make = here.make](DeviceRequest request) -> std::unique_ptr<Device> {
+          .make = [file, make = here.make](const DeviceRequest& request) -> std::unique_ptr<Device> {
             return std::make_unique<DescribedDevice>(
                 file, make({.threads = request.threads, .kernels = reference_kernels(), .tuning = {}}));
           },

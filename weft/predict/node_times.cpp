@@ -11,7 +11,7 @@
 
 namespace weft::predict {
 
-NodeTimes measured_times(std::shared_ptr<const OpTimes> times, bool exact) {
+NodeTimes measured_times(const std::shared_ptr<const OpTimes>& times, bool exact) {
   NodeTimes found;
   found.seconds_per_node = times->overhead.seconds_per_node;
   found.describe = times->empty() ? "the rates of this machine; no op was measured, `weft rates --ops` does it"
@@ -24,7 +24,7 @@ NodeTimes measured_times(std::shared_ptr<const OpTimes> times, bool exact) {
   return found;
 }
 
-NodeTimes modelled_times(std::shared_ptr<const CostModel> costs, int threads, double spread) {
+NodeTimes modelled_times(const std::shared_ptr<const CostModel>& costs, int threads, double spread) {
   return {.of =
               [costs, threads](const NodeSignature& node, const std::string&) {
                 const NodeCost cost = costs->cost_of(node, threads);

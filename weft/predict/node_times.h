@@ -20,9 +20,9 @@ struct NodeTimes {
 };
 
 /// By measured times; what was not measured is interpolated. `exact`: see OpTimes::estimate().
-NodeTimes measured_times(std::shared_ptr<const OpTimes> times, bool exact = true);
+NodeTimes measured_times(const std::shared_ptr<const OpTimes>& times, bool exact = true);
 /// By a cost model, of which a step may be off by so much (a standard deviation of the logarithm).
-NodeTimes modelled_times(std::shared_ptr<const CostModel> costs, int threads, double spread);
+NodeTimes modelled_times(const std::shared_ptr<const CostModel>& costs, int threads, double spread);
 
 /// How exchanges between ranks are done, and what they take.
 struct ExchangeTimes {

@@ -103,20 +103,15 @@ class Planning {
     int64_t most = 0;
     for (const int rank : different_ranks()) {
       const std::unique_ptr<program::PlannedStep> step = plan(stage, rank, /*least_possible=*/true);
-      const MemoryPrediction memory =
-          predict_memory(graphs_of(*step), step->state_bytes(), loading_bytes());  // evaluations gather by layer
-      most = std::max(most, memory.total());
+      // With a memory limit, evaluations gather by layer unless the recipe says otherwise.
+      const int64_t gathered = spec_.evaluation.weights == "once" ? step->gathered_bytes() : 0;
+      most = std::max(most, predict_memory(graphs_of(*step), step->state_bytes(), gathered + loading_bytes()).total());
     }
     return most;
   }
 
-  /// With the weights that evaluations put together, where they find place.
   MemoryPrediction memory_of(program::PlannedStep& step) const {
-    const StepGraphs graphs = graphs_of(step);
-    const MemoryPrediction memory = predict_memory(graphs, step.state_bytes(), step.gathered_bytes() + loading_bytes());
-    const bool fits = memory_ <= 0 || static_cast<double>(memory.total()) <= memory_;
-    if (fits || spec_.evaluation.weights != "auto") return memory;
-    return predict_memory(graphs, step.state_bytes(), loading_bytes());
+    return predict_memory(graphs_of(step), step.state_bytes(), step.gathered_bytes() + loading_bytes());
   }
 
   /// Error(usage) where a rank has less.

@@ -18,10 +18,12 @@ constexpr double kMeasuredSeconds = 0.5;  // of steps, where they are shorter
 constexpr int kMostSteps = 20;
 
 /// Of one batch, forward, backward and, unless batches are accumulated, update. Everything is zero: kernels take as
-/// long.
+/// long. It is the step of one process, whatever ranks divide: the others do not take part.
 double step_seconds(const Library& library, spec::RunSpec spec, const std::string& precision,
                     const models::ModelInput& input, const Device& device) {
   spec.precision = precision;
+  spec.mesh = {};
+  spec.shard = {};
   if (precision == "f32") spec::fall_to_f32(spec);
   const step::TrainingStep step = step::build_training_step(library, spec, input);
   Program program([&](const spec::StepShape&) { return step.graph; }, device, spec::compile_options(spec, device));

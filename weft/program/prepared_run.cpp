@@ -52,6 +52,7 @@ PreparedRun::PreparedRun(const Library& run_library, const spec::RunSpec& run_sp
       precision_times(choose_automatic_precision(library, spec,
                                                  model_input(run_data.description, own_part(shapes.front())), *device)),
       step(build_training(shapes.front())),
+      gathers_in_evaluation(step::gathers_in_evaluation(step, spec, runtime.least_memory())),
       arena(runtime.make_arena(*device)),
       training(
           [this](const spec::StepShape& shape) {
@@ -72,7 +73,6 @@ PreparedRun::PreparedRun(const Library& run_library, const spec::RunSpec& run_sp
   if (spec.stop.patience > 0 || !spec.stop.target.empty()) require_measured("stop.monitor", spec.stop.monitor);
   training.add_phases_of(step);
   compile_training();
-  choose_how_to_evaluate();
   add_noise_probe();
   for (const data::Dataset* evaluated : run_data.evaluated()) {
     const int64_t samples = evaluated->size(), batch = spec.evaluation.batch;
@@ -170,17 +170,6 @@ step::TrainingStep PreparedRun::build_training(const spec::StepShape& shape) con
                                     .nodes = cost_profile.costs});
 }
 
-/// Where one rank has to, all do.
-void PreparedRun::choose_how_to_evaluate() {
-  if (!step::shares_weights(step)) return;
-  const int64_t memory = memory_of_rank();
-  const bool leaves_room = bytes_beside_arena() + training.arena_bytes() <= memory;  // with all weights
-  const bool may_gather = spec.evaluation.weights != "once";
-  auto any = static_cast<double>(step::gathers_in_evaluation(step, spec, memory) || (may_gather && !leaves_room));
-  if (ranks != nullptr) comm::all_reduce_max(*ranks, {&any, 1}, "memory of evaluations");
-  gathers_in_evaluation = any > 0;
-}
-
 int64_t PreparedRun::memory_of_rank() const { return memory_limit_bytes() / comm::ranks_of_host(ranks); }
 
 spec::StepShape PreparedRun::largest() {
@@ -248,9 +237,13 @@ void PreparedRun::require_memory() const {
   int64_t batch = 0;
   for (const spec::StepShape& shape : shapes) batch = std::max(batch, shape.batch);
   const int on_host = comm::ranks_of_host(ranks);
-  fail(ErrorKind::usage, "training '{}' with batch {} needs {}, this machine has {}{}; choose a smaller batch",
+  const bool puts_together = !gathers_in_evaluation && step::whole_weight_bytes(step) > 0;
+  fail(ErrorKind::usage, "training '{}' with batch {} needs {}, this machine has {}{}; choose a smaller batch{}",
        spec.model.name, batch, human_bytes(static_cast<double>(planned)), human_bytes(static_cast<double>(limit)),
-       on_host > 1 ? fmt::format(" for each of {} ranks", on_host) : "");
+       on_host > 1 ? fmt::format(" for each of {} ranks", on_host) : "",
+       puts_together ? fmt::format(", or evaluation.weights=by_layer, which saves {}",
+                                   human_bytes(static_cast<double>(step::whole_weight_bytes(step))))
+                     : "");
 }
 
 }  // namespace weft::program

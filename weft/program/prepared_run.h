@@ -52,7 +52,7 @@ class PreparedRun {
   const std::unique_ptr<Device> device;
   const std::optional<PrecisionTimes> precision_times;  // where spec.precision was auto and had to be measured
   step::TrainingStep step;                              // of the first shape
-  bool gathers_in_evaluation = false;                   // layer by layer (step::gathering_evaluation())
+  const bool gathers_in_evaluation;                     // layer by layer (step::gathering_evaluation())
   std::shared_ptr<Arena> arena;                         // of all steps, which run in turn
   Program training;                                     // by the shape of all ranks' batches together
   Program evaluation;                                   // by the samples of this rank's own
@@ -74,7 +74,6 @@ class PreparedRun {
   void limit_caches();
   /// Of all memory that the ranks of this host have.
   int64_t memory_of_rank() const;
-  void choose_how_to_evaluate();
   void require_memory() const;
 };
 

@@ -5,7 +5,10 @@
 #include <utility>
 
 #include "weft/base/files.h"
+#include "weft/base/memory.h"
 #include "weft/base/seal.h"
+#include "weft/comm/exchange.h"
+#include "weft/comm/host_share.h"
 #include "weft/comm/measure.h"
 #include "weft/comm/on_all_ranks.h"
 #include "weft/graph/collective.h"
@@ -27,6 +30,12 @@ std::vector<int> ranks_of_stage(const Mesh& mesh, int of) {
   for (int rank = 0; rank < mesh.size(); ++rank)
     if (mesh.coordinate(rank, kPipelineAxis) == mesh.coordinate(of, kPipelineAxis)) ranks.push_back(rank);
   return ranks;
+}
+
+int64_t least_memory_of(comm::Communicator& ranks) {
+  double least = -static_cast<double>(memory_limit_bytes() / comm::ranks_of_host(&ranks));
+  comm::all_reduce_max(ranks, {&least, 1}, "memory of the ranks");
+  return static_cast<int64_t>(-least);
 }
 
 bool has_several_hosts(const comm::Communicator& ranks) { return ranks.members().back().host_index > 0; }
@@ -56,6 +65,7 @@ RankRuntime::RankRuntime(comm::Communicator* ranks, int threads, const comm::Clu
                          const Mesh& mesh)
     : ranks_(ranks), tensor_ranks_(static_cast<int>(mesh.size_of(kTensorAxis))) {
   if (ranks == nullptr) return;
+  least_memory_ = least_memory_of(*ranks);
   comm::CollectivesOptions options;
   options.threads = threads;
   options.costs = costs;

@@ -67,6 +67,8 @@ class RankRuntime {
   std::vector<comm::Collectives*> all_collectives() const;
   /// Ranks whose steps exchange in shared memory: their arenas have one size. Null where this one has no such others.
   comm::Communicator* alike_ranks() const { return alike_ranks_; }
+  /// Bytes that the rank with the least has for itself, by its host's free memory and the ranks there.
+  int64_t least_memory() const { return least_memory_; }
   /// Of all ranks.
   int rank() const { return described_ ? described_rank_ : comm::rank_of(ranks_); }
 
@@ -77,6 +79,7 @@ class RankRuntime {
   std::shared_ptr<comm::Collectives> collectives_, messages_;
   CollectivesByAxis axes_;
   int tensor_ranks_ = 1;
+  int64_t least_memory_ = INT64_MAX;
   std::string cluster_;
   std::optional<passes::Ranks> described_ = {};
   int described_rank_ = 0;

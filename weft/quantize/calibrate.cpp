@@ -16,7 +16,8 @@ std::span<const float> numbers_of(const std::string& name, const Tensor& tensor)
   return {tensor.data_as<float>(), static_cast<size_t>(tensor.elements())};
 }
 
-std::vector<int64_t> integers(const onnx::OnnxNode& node, const std::string& name, std::vector<int64_t> fallback) {
+std::vector<int64_t> integers(const onnx::OnnxNode& node, const std::string& name,
+                              const std::vector<int64_t>& fallback) {
   const auto found = node.attributes.find(name);
   const auto* value =
       found == node.attributes.end() ? nullptr : std::get_if<std::vector<int64_t>>(&found->second.value);

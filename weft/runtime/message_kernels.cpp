@@ -57,7 +57,7 @@ comm::MessageSpec message_of(const NodeSignature& node) {
   return spec;
 }
 
-void add_message_kernels(KernelTable& table, std::shared_ptr<comm::Collectives> collectives) {
+void add_message_kernels(KernelTable& table, const std::shared_ptr<comm::Collectives>& collectives) {
   for (const CollectiveOps& ops : kMessages)
     for (const auto& [op, starts, waits] :
          {std::tuple{ops.whole, true, true}, std::tuple{ops.start, true, false}, std::tuple{ops.wait, false, true}}) {

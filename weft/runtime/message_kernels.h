@@ -12,6 +12,6 @@ namespace weft {
 comm::MessageSpec message_of(const NodeSignature& node);
 
 /// Puts them before all others.
-void add_message_kernels(KernelTable& table, std::shared_ptr<comm::Collectives> collectives);
+void add_message_kernels(KernelTable& table, const std::shared_ptr<comm::Collectives>& collectives);
 
 }  // namespace weft

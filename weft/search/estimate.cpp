@@ -114,9 +114,9 @@ double Estimator::beside_of(const Question& of) const {
 }
 
 /// Each rank loses as little time as its memory lets it.
-void Estimator::choose_memory(Question& of, double evaluation_bytes, Estimate& estimate) const {
+void Estimator::choose_memory(Question& of, Estimate& estimate) const {
   for (size_t rank = 0; rank < of.ranks; ++rank) {
-    const double fixed = states_of(of, rank) + beside_of(of) + evaluation_bytes;
+    const double fixed = states_of(of, rank) + beside_of(of) + evaluation_of(of);
     std::vector<BlockClass> blocks;
     for (size_t at = rank; at < of.costs.stages.size(); at += of.ranks)
       blocks.insert(blocks.end(), of.costs.stages[at].blocks.begin(), of.costs.stages[at].blocks.end());
@@ -194,12 +194,7 @@ Estimate Estimator::estimate(const Strategy& strategy) {
     of.in_flight = passes::simulate(*of.schedule, chunks, of.times).most_waiting;
   }
   Estimate estimate;
-  const Estimate before = estimate;
-  choose_memory(of, evaluation_of(of), estimate);
-  if (!estimate.fits && model_.spec.evaluation.weights == "auto") {  // then evaluations gather layer by layer
-    estimate = before;
-    choose_memory(of, 0, estimate);
-  }
+  choose_memory(of, estimate);
   estimate.exchange = gradient_seconds(of);
   double busy = 0;
   for (size_t rank = 0; rank < of.ranks; ++rank) {

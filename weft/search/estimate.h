@@ -40,7 +40,7 @@ class Estimator {
   const predict::ExchangeTimes& exchange_of(const predict::Strategy& strategy);
   double exchange_seconds(const StageCost& stage, Work work, const Question& of) const;
   void add_times(Question& of) const;
-  void choose_memory(Question& of, double evaluation_bytes, Estimate& estimate) const;
+  void choose_memory(Question& of, Estimate& estimate) const;
   double schedule_seconds(const Question& of, bool at_least) const;
   double gradient_seconds(const Question& of) const;
   double states_of(const Question& of, size_t rank) const;

@@ -104,7 +104,8 @@ std::vector<CollectiveCost> all_reduces(double bytes, const GroupLinks& g) {
   if (g.hosts == 1 || g.d == 1) {
     const double hop = g.hosts > 1 ? g.A : g.a, rate = g.hosts > 1 ? g.host_rate / g.groups : g.device_rate;
     double best_fill = comm::kUnlimited;  // a chunk on its way up and down, and the latency of its hops
-    for (double chunks = 1; chunks <= 4096; chunks *= 2) {
+    for (int count = 1; count <= 4096; count *= 2) {
+      const double chunks = count;
       const double chunk_seconds = bytes / 2 / chunks / rate;
       best_fill = std::min(best_fill, 2 * log2_up(g.n) * (hop + chunk_seconds) + chunks * g.a * 0.1);
     }

@@ -22,7 +22,7 @@ passes::Ranks ranks_of(const machines::ClusterFile& cluster, int ranks, int64_t 
           .bucket_bytes = bucket_bytes};
 }
 
-GraphStep compile_for(const Library& library, spec::RunSpec spec, const models::ModelInput& input,
+GraphStep compile_for(const Library& library, const spec::RunSpec& spec, const models::ModelInput& input,
                       const machines::ClusterFile& cluster, const GraphStepOptions& options) {
   if (!cluster.device)
     fail(ErrorKind::usage,

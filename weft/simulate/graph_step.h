@@ -28,7 +28,7 @@ struct GraphStep {
 };
 
 /// `spec.batch`, and the batch of the input, are those of one rank. Error(usage) where the cluster names no device.
-GraphStep compile_for(const Library& library, spec::RunSpec spec, const models::ModelInput& input,
+GraphStep compile_for(const Library& library, const spec::RunSpec& spec, const models::ModelInput& input,
                       const machines::ClusterFile& cluster, const GraphStepOptions& options);
 
 /// What an all-reduce over so many ranks of the cluster costs, as passes ask it.

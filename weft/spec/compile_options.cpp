@@ -17,7 +17,7 @@ std::string lacks(const std::string& precision, const Backend& backend) {
   return backend.what_lacks(*dtype) + "; choose f32, or auto for what fits the machine";
 }
 
-std::string trimmed(std::string text) {
+std::string trimmed(const std::string& text) {
   const size_t begin = text.find_first_not_of(" \t"), end = text.find_last_not_of(" \t");
   return begin == std::string::npos ? "" : text.substr(begin, end - begin + 1);
 }

@@ -401,7 +401,8 @@ class PipelineStep {
 TrainingStep build_pipeline_step(MicroBatch micro, const spec::RunSpec& spec,
                                  std::vector<models::ParameterSpec> parameters, const PipelinePlace& place,
                                  const CostModel& costs, const Entries& entries) {
-  return PipelineStep(micro, spec, parameters, place, costs, entries).run(std::move(parameters));
+  PipelineStep step(micro, spec, parameters, place, costs, entries);
+  return step.run(std::move(parameters));
 }
 
 }  // namespace weft::step

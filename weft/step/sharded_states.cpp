@@ -151,7 +151,8 @@ Graph gathering_evaluation(const Graph& evaluation, const TrainingStep& step, in
     const auto found = step.shardings.find(parameter.name);
     if (found == step.shardings.end() || evaluation.find_input(parameter.name) == nullptr) continue;
     const StateSharding& sharding = found->second;
-    passes::GatheredState state{.sharding = sharding, .is_held = is_held(sharding, rank)};
+    passes::GatheredState state{.sharding = static_cast<const Sharding&>(sharding),  // without the ranks that have it
+                                .is_held = is_held(sharding, rank)};
     std::vector<int64_t> with, without;  // of the stages that have the same part of each batch and layer
     for (const int other : step.mesh.group_of(rank, kPipelineAxis))
       (is_held(sharding, other) ? with : without).push_back(other);

@@ -88,7 +88,7 @@ Graph build_update(const Graph& step, const spec::RunSpec& spec, std::vector<Tra
                    const std::vector<std::string>& statistics, std::vector<SlotSpec>& slots, const Entries& entries) {
   Graph graph(step.registry(), spec.model.name + " update");
   for (TrainedParameter& parameter : trained) {
-    const TensorType type = step.type(parameter.value);
+    const TensorType& type = step.type(parameter.value);
     parameter.value = graph.add_input(InputKind::parameter, parameter.name, type);
     parameter.gradient = graph.add_input(InputKind::state, slot_name(kGradientSumSlot, parameter.name), type);
   }

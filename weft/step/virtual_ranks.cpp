@@ -124,7 +124,7 @@ Graph build_sharded_update(const Graph& shard, const spec::RunSpec& spec, std::v
   const ValueId factor = all_over_counted(results.rows, "rows.over_counted");
   const auto scaled = [&](ValueId value, ValueId by) { return by.valid() ? ops::multiply(graph, value, by) : value; };
   for (TrainedParameter& parameter : trained) {
-    const Shape shape = shard.shape(parameter.value);
+    const Shape& shape = shard.shape(parameter.value);
     parameter.value = graph.add_input(InputKind::parameter, parameter.name, {DType::f32, shape, {}});
     parameter.gradient = scaled(sums.mean(parameter.name, shape), factor);
   }

@@ -67,7 +67,7 @@ int compile_command(const Library& library, const CompileCommandOptions& options
   // What the file would be refused for is found before it is written.
   const auto device = library.device.make({.threads = 1, .kernels = library.kernels});
   const OpRegistry ops = ops_of_files(library);
-  engine::Engine(model, ops, *device, {.precision = DType::f32});
+  [[maybe_unused]] const engine::Engine opened(model, ops, *device, {.precision = DType::f32});
   engine::write_model(options.file, model);
   int64_t bytes = 0;
   for (const auto& [hash, constant] : model.constants) bytes += constant->type().bytes();

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "weft/base/error.h"
 #include "weft/base/format.h"
@@ -46,7 +47,9 @@ class Runner {
  public:
   Runner(comm::Communicator& ranks, comm::CollectiveKind kind, const comm::CollectivesOptions& options,
          std::shared_ptr<std::byte> memory, int64_t largest)
-      : kind_(kind), collectives_(ranks, options), memory_(memory ? memory : collectives_.allocate(largest)) {
+      : kind_(kind),
+        collectives_(ranks, options),
+        memory_(memory ? std::move(memory) : collectives_.allocate(largest)) {
     std::fill_n(reinterpret_cast<float*>(memory_.get()), largest / 4, 0.0f);
   }
   void run(int64_t bytes) {

@@ -19,7 +19,7 @@ class StepProduct {
   /// False where oneDNN has no implementation.
   bool prepare(const Request& request, int64_t batch, int64_t rows, int64_t columns, bool transpose) {
     const int64_t from = transpose ? columns : rows, to = transpose ? rows : columns;
-    const auto desc = [](std::vector<int64_t> dims, std::vector<int64_t> strides) {
+    const auto desc = [](const std::vector<int64_t>& dims, const std::vector<int64_t>& strides) {
       return MemoryDesc::strided(dnnl_f32, dims, strides);
     };
     const MemoryDesc a = desc({batch, from}, {from, 1}), c = desc({batch, to}, {to, 1});

@@ -69,8 +69,8 @@ std::vector<Taps> triangle_taps(int64_t from, int64_t to) {
   for (int64_t target = 0; target < to; ++target) {
     Taps& taps = all[static_cast<size_t>(target)];
     const double center = (static_cast<double>(target) + 0.5) * scale;
-    taps.first = std::max<int64_t>(0, static_cast<int64_t>(center - reach + 0.5));
-    const int64_t end = std::min<int64_t>(from, static_cast<int64_t>(center + reach + 0.5));
+    taps.first = std::max<int64_t>(0, static_cast<int64_t>(std::floor(center - reach + 0.5)));
+    const int64_t end = std::min<int64_t>(from, static_cast<int64_t>(std::floor(center + reach + 0.5)));
     double sum = 0;
     for (int64_t at = taps.first; at < end; ++at) {
       const double weight = std::max(0.0, 1.0 - std::abs((static_cast<double>(at) + 0.5 - center) / reach));

@@ -55,10 +55,10 @@ double NodeAttributes::real(const std::string& name, double fallback) const {
 std::string NodeAttributes::text(const std::string& name, const std::string& fallback) const {
   return has_attribute(name) ? get<std::string>(name, "a text") : fallback;
 }
-std::vector<int64_t> NodeAttributes::integers(const std::string& name, std::vector<int64_t> fallback) const {
-  return has_attribute(name) ? get<std::vector<int64_t>>(name, "a list of whole numbers") : std::move(fallback);
+std::vector<int64_t> NodeAttributes::integers(const std::string& name, const std::vector<int64_t>& fallback) const {
+  return has_attribute(name) ? get<std::vector<int64_t>>(name, "a list of whole numbers") : fallback;
 }
-std::vector<double> NodeAttributes::reals(const std::string& name, std::vector<double> fallback) const {
+std::vector<double> NodeAttributes::reals(const std::string& name, const std::vector<double>& fallback) const {
   if (!has_attribute(name)) return fallback;
   const auto& values = get<std::vector<float>>(name, "a list of numbers");
   std::vector<double> result;

@@ -37,8 +37,8 @@ class NodeAttributes {
   int64_t integer(const std::string& name, int64_t fallback) const;
   double real(const std::string& name, double fallback) const;
   std::string text(const std::string& name, const std::string& fallback) const;
-  std::vector<int64_t> integers(const std::string& name, std::vector<int64_t> fallback = {}) const;
-  std::vector<double> reals(const std::string& name, std::vector<double> fallback = {}) const;
+  std::vector<int64_t> integers(const std::string& name, const std::vector<int64_t>& fallback = {}) const;
+  std::vector<double> reals(const std::string& name, const std::vector<double>& fallback = {}) const;
   std::vector<std::string> texts(const std::string& name) const;
   const HostValue& value_of(const std::string& name) const;
   const OnnxGraph& graph_of(const std::string& name) const;

@@ -68,7 +68,7 @@ struct Scanned {
   size_t carried, gathers;
 
   /// Adds what a turn gathers to `gathered`, and gives the state after it.
-  std::vector<HostValue> turn(std::vector<HostValue> inputs, std::vector<std::vector<Tensor>>& gathered) const {
+  std::vector<HostValue> turn(const std::vector<HostValue>& inputs, std::vector<std::vector<Tensor>>& gathered) const {
     auto results = node.run(body, inputs);
     for (size_t index = 0; index < gathers; ++index) {
       const Tensor* part = results[carried + index].tensor();

@@ -1,5 +1,7 @@
 #include "weft/onnx/operators/operators.h"
 
+#include <fmt/format.h>
+
 #include "weft/base/error.h"
 
 namespace weft::onnx {
@@ -54,10 +56,10 @@ std::string operator_reference(const OperatorTable& table) {
   std::map<std::string, std::string> families;
   for (const auto& [op, row] : table.all()) {
     std::string& list = families[row.family];
-    list += (list.empty() ? "" : ", ") + op + (row.convert ? "" : "*");
+    list += fmt::format("{}{}{}", list.empty() ? "" : ", ", op, row.convert ? "" : "*");
   }
   std::string text = "| family | operators |\n|---|---|\n";
-  for (const auto& [family, list] : families) text += "| " + family + " | " + list + " |\n";
+  for (const auto& [family, list] : families) text += fmt::format("| {} | {} |\n", family, list);
   return text;
 }
 

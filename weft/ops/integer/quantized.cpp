@@ -115,7 +115,7 @@ OpDef quantize_op() {
   op.infer = infer_quantize;
   op.flops = [](const auto&, const auto& outputs, const Attributes&) { return 2 * outputs[0].elements(); };
   op.layout_rule = LayoutRule::channelwise;
-  const auto one = [](std::string label, Shape shape, DType dtype, Shape factors, int64_t axis = 1) {
+  const auto one = [](std::string label, Shape shape, DType dtype, const Shape& factors, int64_t axis = 1) {
     const OpExample::Range zeros = dtype == DType::i8 ? OpExample::Range{-9, 9} : OpExample::Range{100, 140};
     return OpExample{std::move(label),
                      {f32(std::move(shape)), f32(factors), typed(dtype, factors)},
@@ -139,7 +139,7 @@ OpDef dequantize_op() {
   op.infer = infer_dequantize;
   op.flops = [](const auto&, const auto& outputs, const Attributes&) { return 2 * outputs[0].elements(); };
   op.layout_rule = LayoutRule::channelwise;
-  const auto one = [](std::string label, Shape shape, DType dtype, Shape factors, int64_t axis = 1) {
+  const auto one = [](std::string label, Shape shape, DType dtype, const Shape& factors, int64_t axis = 1) {
     return OpExample{std::move(label),
                      {typed(dtype, std::move(shape)), f32(factors), typed(dtype, factors)},
                      {{"axis", axis}},
@@ -196,7 +196,8 @@ OpDef quantized_add_op() {
   op.infer = infer_quantized_add;
   op.flops = [](const auto&, const auto& outputs, const Attributes&) { return 6 * outputs[0].elements(); };
   op.layout_rule = LayoutRule::elementwise;
-  const auto one = [](std::string label, Shape shape, DType a, DType b, DType result, Attributes attributes = {}) {
+  const auto one = [](std::string label, const Shape& shape, DType a, DType b, DType result,
+                      Attributes attributes = {}) {
     return OpExample{
         std::move(label),
         {typed(a, shape), typed(b, shape), f32({}), typed(a, {}), f32({}), typed(b, {}), f32({}), typed(result, {})},
@@ -220,7 +221,7 @@ OpDef quantized_affine_op() {
   op.infer = infer_quantized_affine;
   op.flops = [](const auto&, const auto& outputs, const Attributes&) { return 2 * outputs[0].elements(); };
   op.layout_rule = LayoutRule::channelwise;
-  const auto one = [](std::string label, Shape shape, DType from, DType to, Shape factors, Attributes more = {},
+  const auto one = [](std::string label, Shape shape, DType from, DType to, const Shape& factors, Attributes more = {},
                       int64_t axis = 1) {
     more.set("axis", axis);
     return OpExample{

@@ -47,7 +47,8 @@ class AttentionFuser {
               graph_.node_name(node_at(index))));
     }
     Graph result = rewriter.finish();
-    return has_fused ? std::move(result) : graph_;
+    if (!has_fused) return graph_;
+    return result;
   }
 
  private:

@@ -287,7 +287,8 @@ FittedGraph fit_to_limit(const Graph& graph, const PassContext& context, const P
     const int64_t below = target - (arena - limit) - limit / 500;
     target = !is_met && below > met_by ? below : (met_by + missed_by) / 2;
   }
-  return {best ? std::move(*best) : graph, best_arena};
+  if (!best) return {graph, best_arena};
+  return {std::move(*best), best_arena};
 }
 
 Graph recompute(const Graph& graph, const PassContext& context) {
@@ -298,7 +299,8 @@ Graph recompute(const Graph& graph, const PassContext& context) {
   FittedGraph fitted = fit_to_limit(graph, context, planned, 0);
   // Chosen together with what goes to a file, less has to run again.
   const bool is_left_to_offload = fitted.arena_bytes > limit && context.offload_bytes_per_second > 0;
-  return is_left_to_offload ? graph : std::move(fitted.graph);
+  if (is_left_to_offload) return graph;
+  return std::move(fitted.graph);
 }
 
 }  // namespace weft::passes

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <limits>
 #include <utility>
 
 #include "weft/base/error.h"
+#include "weft/base/format.h"
 #include "weft/graph/collective.h"
 #include "weft/graph/tensor_parts.h"
 #include "weft/ops/ranks/collective.h"
@@ -72,6 +74,12 @@ class StateGatherer {
     const Sharding& sharding = state.sharding;
     const int64_t tag = next_tag_++;  // all ranks count alike, whether they have a message or not
     ValueId own = mapped_[index_of(value)];
+    const int64_t bytes = TensorType{graph_.type(value).dtype, part_shape(sharding), {}}.bytes();
+    if ((!state.is_held || !state.to.empty()) && bytes > std::numeric_limits<int>::max())
+      fail(ErrorKind::usage,
+           "evaluations by layer send '{}' from stage to stage, and {} of it are more than one message takes; set "
+           "evaluation.weights=once, or split it with mesh.tensor",
+           name, human_bytes(static_cast<double>(bytes)));
     if (!state.is_held)
       own = ops::receive(result_, state.from, tag, {graph_.type(value).dtype, part_shape(sharding), {}},
                          "receive/" + name);
