@@ -39,7 +39,7 @@ class IntegerConvolution : public Kernel {
  public:
   IntegerConvolution(const NodeSignature& node, const IntegerImages& images, ProductPlan plan)
       : g_(images),
-        product_(std::move(plan)),
+        product_(plan),
         packed_(!node.inputs[1].layout.is_plain()),
         planes_(has_channels_in_planes(node) && g_.channels > 1),
         widened_(packed_ && g_.group_channels() % kInnerGroup != 0),
@@ -305,7 +305,7 @@ std::unique_ptr<Kernel> make_convolution(const NodeSignature& node, const Kernel
   plan.size.inner = images->kernel_rows * images->kernel_columns * images->group_channels();
   plan.size.padded = images->kernel_rows * in_fours(images->kernel_columns * channels);
   plan.read_operands(node, images->outputs);
-  return std::make_unique<IntegerConvolution>(node, *images, std::move(plan));
+  return std::make_unique<IntegerConvolution>(node, *images, plan);
 }
 
 std::optional<LayoutChoice> convolution_layouts(const NodeSignature& node, const KernelOptions&) {

@@ -37,7 +37,7 @@ std::vector<int64_t> places_in(const Shape& own, const Shape& common) {
 class IntegerMatmul : public Kernel {
  public:
   IntegerMatmul(const NodeSignature& node, ProductPlan plan)
-      : product_(std::move(plan)), packed_(!node.inputs[1].layout.is_plain()) {
+      : product_(plan), packed_(!node.inputs[1].layout.is_plain()) {
     const Shape &a = node.inputs[0].shape, &b = node.inputs[1].shape, &out = node.outputs[0].shape;
     if (b.rank() == 2) {
       a_places_ = b_places_ = {0};  // all rows at once
@@ -125,7 +125,7 @@ std::unique_ptr<Kernel> make_matmul(const NodeSignature& node, const KernelOptio
   }
   if (!node.outputs[0].layout.is_plain()) return declined(why_not, "the result's layout");
   plan.read_operands(node, plan.size.columns);
-  return std::make_unique<IntegerMatmul>(node, std::move(plan));
+  return std::make_unique<IntegerMatmul>(node, plan);
 }
 
 std::optional<LayoutChoice> matmul_layouts(const NodeSignature& node, const KernelOptions&) {

@@ -62,7 +62,7 @@ IntegerProduct::Memory IntegerProduct::memory() const {
 }
 
 IntegerProduct::IntegerProduct(ProductPlan plan)
-    : plan_(std::move(plan)),
+    : plan_(plan),
       uses_vnni_(plan_.isa == Isa::avx512 && multiplies_bytes() && vnni_multiply_tile() != nullptr),
       tile_(multiply_tile_for(plan_.isa, uses_vnni_)),
       finish_(uses_vnni_ && plan_.result != DType::i32 && plan_.rule.rounding == ops::RequantizeRounding::real
