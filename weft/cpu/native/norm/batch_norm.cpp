@@ -107,10 +107,13 @@ class BatchNorm : public Kernel {
         given_variance = a.input(4);
       }
       auto* space = static_cast<char*>(a.workspace);
-      for (float** padded : {&padded_mean, &padded_factor, &padded_shift}) {
-        *padded = reinterpret_cast<float*>(space);
+      const auto next = [&] {
         space += align_up(kernel.view_.padded_channels() * 4);
-      }
+        return reinterpret_cast<float*>(space - align_up(kernel.view_.padded_channels() * 4));
+      };
+      padded_mean = next();
+      padded_factor = next();
+      padded_shift = next();
       partials = reinterpret_cast<double*>(space);
     }
     const T *x, *residual = nullptr;

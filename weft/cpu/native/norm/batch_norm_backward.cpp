@@ -112,10 +112,15 @@ class BatchNormBackward : public Kernel {
       shift_gradient = a.output(2);
       residual_gradient = kernel.residual_ ? a.output<T>(3) : nullptr;
       auto* space = static_cast<char*>(a.workspace);
-      for (float** padded : {&padded_mean, &padded_factor, &padded_shift, &padded_bias, &padded_slope}) {
-        *padded = reinterpret_cast<float*>(space);
+      const auto next = [&] {
         space += align_up(kernel.view_.padded_channels() * 4);
-      }
+        return reinterpret_cast<float*>(space - align_up(kernel.view_.padded_channels() * 4));
+      };
+      padded_mean = next();
+      padded_factor = next();
+      padded_shift = next();
+      padded_bias = next();
+      padded_slope = next();
       partials = reinterpret_cast<double*>(space);
     }
     const T *gradient, *x, *output;
