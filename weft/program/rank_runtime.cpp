@@ -8,7 +8,6 @@
 #include "weft/base/memory.h"
 #include "weft/base/seal.h"
 #include "weft/comm/exchange.h"
-#include "weft/comm/host_share.h"
 #include "weft/comm/measure.h"
 #include "weft/comm/on_all_ranks.h"
 #include "weft/graph/collective.h"

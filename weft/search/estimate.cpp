@@ -95,13 +95,8 @@ double Estimator::states_of(const Question& of, size_t rank) const {
 /// Of weights that evaluations put together where layers are divided (step::gathered_bytes).
 double Estimator::evaluation_of(const Question& of) const {
   const bool divides_layers = of.strategy.tensor > 1 || of.strategy.pipeline > 1;
-  const std::string& weights = model_.spec.evaluation.weights;
   const double bytes = of.costs.all_weight_bytes;
-  if (!divides_layers || weights == "by_layer") return 0;
-  if (weights == "once") return bytes;
-  return model_.spec.memory_limit.empty() && bytes <= memory_bytes_ / static_cast<double>(step::kMostGatheredPart)
-             ? bytes
-             : 0;
+  return divides_layers && !step::gathers_divided_layers(model_.spec, bytes, memory_bytes_) ? bytes : 0;
 }
 
 /// Of loaders, of gradients and weights on their way.

@@ -140,9 +140,14 @@ bool gathers_along_data(const TrainingStep& step) {
 }
 
 bool gathers_in_evaluation(const TrainingStep& step, const spec::RunSpec& spec, int64_t memory_bytes) {
-  if (!shares_weights(step) || spec.evaluation.weights == "once") return false;
-  if (spec.evaluation.weights == "by_layer" || gathers_along_data(step) || !spec.memory_limit.empty()) return true;
-  return whole_weight_bytes(step) > memory_bytes / kMostGatheredPart;
+  if (!shares_weights(step)) return false;
+  if (gathers_along_data(step)) return spec.evaluation.weights != "once";
+  return gathers_divided_layers(spec, static_cast<double>(whole_weight_bytes(step)), static_cast<double>(memory_bytes));
+}
+
+bool gathers_divided_layers(const spec::RunSpec& spec, double weight_bytes, double memory_bytes) {
+  if (spec.evaluation.weights != "auto") return spec.evaluation.weights == "by_layer";
+  return !spec.memory_limit.empty() || weight_bytes > memory_bytes / 4;
 }
 
 Graph gathering_evaluation(const Graph& evaluation, const TrainingStep& step, int rank) {

@@ -35,14 +35,14 @@ void require_sharers(const spec::RunSpec& spec, int ranks);
 /// Whether there are weights of which a rank keeps a part, or nothing.
 bool shares_weights(const TrainingStep& step);
 
-/// Of a rank's memory: the whole model of an evaluation takes no larger part.
-inline constexpr int64_t kMostGatheredPart = 4;
-
 /// Whether evaluations put each weight together where a layer reads it, on every batch (evaluation.weights =
 /// "by_layer"), or the whole model once ("once"). "auto": by layer where ranks along the axis data share the weights
 /// and nothing else divides the model. Where layers are divided: once, which takes less time, unless the spec has a
-/// memory_limit or the model takes more than such a part of the rank's memory.
+/// memory_limit or the model takes more than a quarter of the rank's memory.
 bool gathers_in_evaluation(const TrainingStep& step, const spec::RunSpec& spec, int64_t memory_bytes);
+
+/// The same where layers are divided, of weights of so many bytes.
+bool gathers_divided_layers(const spec::RunSpec& spec, double weight_bytes, double memory_bytes);
 
 /// Whether along the axis data alone, so that the exchanges may overlap with the layers (overlap_collectives.h).
 bool gathers_along_data(const TrainingStep& step);

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "weft/cpu/native/support/families.h"
 
 namespace weft::native {
@@ -107,9 +109,8 @@ class BatchNorm : public Kernel {
         given_variance = a.input(4);
       }
       auto* space = static_cast<char*>(a.workspace);
-      const auto next = [&] {
-        space += align_up(kernel.view_.padded_channels() * 4);
-        return reinterpret_cast<float*>(space - align_up(kernel.view_.padded_channels() * 4));
+      const auto next = [&space, bytes = align_up(kernel.view_.padded_channels() * 4)] {
+        return reinterpret_cast<float*>(std::exchange(space, space + bytes));
       };
       padded_mean = next();
       padded_factor = next();

@@ -1,4 +1,6 @@
 // batch_norm_backward: one pass for the sums (and the residual's gradient), one for the input's gradient.
+#include <utility>
+
 #include "weft/cpu/native/norm/batch_norm.h"
 #include "weft/cpu/native/support/families.h"
 
@@ -112,9 +114,8 @@ class BatchNormBackward : public Kernel {
       shift_gradient = a.output(2);
       residual_gradient = kernel.residual_ ? a.output<T>(3) : nullptr;
       auto* space = static_cast<char*>(a.workspace);
-      const auto next = [&] {
-        space += align_up(kernel.view_.padded_channels() * 4);
-        return reinterpret_cast<float*>(space - align_up(kernel.view_.padded_channels() * 4));
+      const auto next = [&space, bytes = align_up(kernel.view_.padded_channels() * 4)] {
+        return reinterpret_cast<float*>(std::exchange(space, space + bytes));
       };
       padded_mean = next();
       padded_factor = next();
