@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "tests/support/error_of.h"
 #include "weft/comm/local/local_group.h"
+#include "weft/comm/measure.h"
 #include "weft/library/library.h"
 #include "weft/predict/cluster_times.h"
 
@@ -82,6 +85,40 @@ TEST_F(PlannedRunTest, MemoryOfRanksIsThatOfRealOnes) {
       if (ranks.rank() == 0) real = on_ranks.step->total_bytes() + on_ranks.step->gathered_bytes();
     });
     EXPECT_NEAR(static_cast<double>(predicted.total()) / static_cast<double>(real), 1, 0.02) << "zero " << zero;
+  }
+}
+
+TEST_F(PlannedRunTest, BuffersOfMessagesBetweenHostsAreThoseOfRealOnes) {
+  const std::string path = testing::TempDir() + "/planned_run_cluster.toml";
+  comm::run_ranks({"a", "b"}, [&](comm::Communicator& ranks) {
+    comm::ClusterCosts costs;
+    costs.between_hosts = {5e-5, 1e8, 1e-5};
+    if (ranks.rank() == 0) std::ofstream(path) << comm::cluster_text(ranks, costs);
+  });
+  const machines::ClusterFile cluster = machines::read_cluster(path);
+  Place place = here();
+  place.cluster = &cluster;
+  PlannedModel planned = model("transformer_lm", 8);
+  planned.spec.cluster = path;
+  for (const int64_t zero : {0, 1, 3}) {
+    Strategy strategy = strategy_on(planned.spec, place, 2);
+    strategy.zero = zero;
+    const MemoryPrediction predicted = predict_on(library_, planned, strategy, place).memory;
+    int64_t real = 0, buffers = 0;
+    comm::run_ranks({"a", "b"}, [&](comm::Communicator& ranks) {
+      program::PlannedOnRanks on_ranks = program::plan_on_ranks(library_, &ranks, {}, [&] {
+        spec::RunSpec spec = planned.spec;
+        spec.shard.zero = zero;
+        spec.batch = 4;
+        return program::StepChoice{
+            .spec = spec, .input = planned.input(spec::StepShape(4)), .evaluation_memory = int64_t{1} << 40};
+      });
+      if (ranks.rank() != 0) return;
+      real = on_ranks.step->total_bytes() + on_ranks.step->gathered_bytes();
+      buffers = on_ranks.step->message_buffer_bytes();
+    });
+    EXPECT_NEAR(static_cast<double>(predicted.total()) / static_cast<double>(real), 1, 0.02) << "zero " << zero;
+    EXPECT_GT(buffers, predicted.states / 10) << "half of the gradients, at least";
   }
 }
 

@@ -1,5 +1,5 @@
-// One prepared collective on one rank: how its elements are shared out among the ranks of the host, where everybody's
-// operands lie, and what of the run under way is done. Used by collectives.cpp.
+// One prepared collective on one rank: where everybody's operands lie, and what of the run under way is done. Used by
+// collectives.cpp.
 #pragma once
 
 #include <atomic>
@@ -9,9 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "weft/comm/collectives.h"
-#include "weft/comm/element_map.h"
-#include "weft/comm/gather_map.h"
+#include "weft/comm/collective_layout.h"
 #include "weft/comm/host_group.h"
 #include "weft/comm/message_thread.h"
 
@@ -21,31 +19,16 @@ namespace weft::comm {
 /// lane's share then travels; the results are written to all ranks of the host; the lane has finished.
 class Collective {
  public:
-  /// Called by all ranks of the host. `lanes`: how many of its ranks have a share.
-  Collective(HostGroup& host, Communicator& communicator, const CollectiveSpec& spec, int32_t index, int lanes);
+  /// Called by all ranks of the host, whose layouts have the same spec.
+  Collective(HostGroup& host, Communicator& communicator, CollectiveLayout layout, int32_t index);
 
-  const CollectiveSpec& spec() const { return spec_; }
-  const ElementMap& map() const { return map_; }
-  /// The part of the row that this rank sums, or an empty one.
-  std::pair<int64_t, int64_t> own_share() const { return share_; }
-  /// Where tensors have parts, else null. The share is of the row of this host's parts.
-  const GatherMap* gather() const { return gather_.get(); }
-  /// With other hosts: where in the lane's buffer its share of each host's parts begins; one more for the end.
-  const std::vector<int64_t>& lane_begins() const { return lane_begins_; }
-  /// With other hosts: a part of this rank's share, which travels by itself.
-  struct Part {
-    int64_t begin = 0, end = 0;  // of the row
-    /// Where the rank is alone on its host and a part lies in one tensor of f32, that is summed in its place: then the
-    /// tensor and where in it the part begins. Else -1. The same of what is only moved, if it has 4 bytes.
-    int32_t tensor = -1;
-    int64_t first = 0;
+  const CollectiveSpec& spec() const { return layout_.spec(); }
+  const CollectiveLayout& layout() const { return layout_; }
+  struct Part : LanePart {
     std::unique_ptr<MessageThread::Job> job = {};
   };
-  /// The parts of a share that have at most about `most_elements`: the same on the other hosts, whatever ranks they
-  /// have. One where tensors have parts of ranks.
-  std::vector<Part> split_share(int64_t most_elements) const;
-  /// Before the first run. Allocates what they need, of all their buffers together `lane_elements`; their jobs are
-  /// filled by the caller.
+  /// Before the first run. Allocates what they need, of all their buffers together `lane_elements`, 0 where all are
+  /// summed in place.
   void set_parts(std::vector<Part> parts, int64_t lane_elements);
   std::vector<Part>& parts() { return parts_; }
   /// What the job of a part does in the end.
@@ -77,7 +60,7 @@ class Collective {
   Record& record(int local) const { return *reinterpret_cast<Record*>(memory_->part(local)); }
   Location* locations(int local) const { return reinterpret_cast<Location*>(memory_->part(local) + sizeof(Record)); }
   std::byte* staging(int local, size_t tensor) const {
-    return memory_->part(local) + staging_offset_ + byte_size(spec_.dtype, map_.begin_of(tensor));
+    return memory_->part(local) + staging_offset_ + byte_size(spec().dtype, layout_.map().begin_of(tensor));
   }
   // collective_moves.cpp: what each kind of collective moves.
   void copy_in();
@@ -87,37 +70,27 @@ class Collective {
   void move_in_host(int64_t begin, int64_t end);
   void fill_lane(const Part& part);
   void empty_lane(const Part& part);
-  bool is_root() const { return communicator_.rank() == spec_.root; }
-  bool has_root_here() const { return root_local_ >= 0; }
+  bool is_root() const { return communicator_.rank() == spec().root; }
+  bool has_root_here() const { return layout_.root_local() >= 0; }
   /// Of the ranks of this host those whose operands become the result of the tensor; all of them are in `operands_`.
   std::span<void* const> targets(size_t tensor) const;
   std::span<const void* const> sources(size_t tensor) const;
 
   void resolve();
   float* lane(const Part& part) const {
-    return reinterpret_cast<float*>(lane_buffer_.get()) + (part.begin - share_.first);
+    return reinterpret_cast<float*>(lane_buffer_.get()) + (part.begin - layout_.share().first);
   }
-  int host_index() const;
-  /// Of this rank's operand, where only its rank works on it.
-  bool can_stay_in_place() const;
   void finish_lane(int local);
   void note_time() { nanoseconds_ = (std::chrono::steady_clock::now() - announced_at_).count(); }
-  bool is_alone() const { return host_.size() == 1; }
+  bool is_alone() const { return layout_.is_alone(); }
 
   HostGroup& host_;
   const Communicator& communicator_;
-  const CollectiveSpec spec_;
-  const std::vector<int64_t> elements_;  // per tensor, whole
-  const ElementMap map_;
-  const std::unique_ptr<const GatherMap> gather_;
-  const std::vector<int64_t> lane_begins_;  // of the hosts' parts in the lane's buffer, where tensors are gathered
+  const CollectiveLayout layout_;
   const int32_t index_;
-  const int lanes_;
   const float factor_;
-  const std::pair<int64_t, int64_t> share_;
   const bool last_one_sums_;  // so little that whoever comes last does it all
   const bool writes_staged_;  // this rank too, where its operands are staged
-  const int root_local_;      // local rank of the root, where there is one on this host; else -1
   int64_t staging_offset_ = 0;
   std::shared_ptr<SharedMemory> memory_;
 

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
-#include "weft/comm/native_all_reduce.h"
 #include "weft/comm/orders.h"
+#include "weft/comm/runner.h"
 #include "weft/comm/schedules/broadcast.h"
 #include "weft/comm/schedules/reordered.h"
 
@@ -37,17 +38,16 @@ int fewest_on_host(const std::vector<std::vector<int>>& hosts) {
 
 }  // namespace
 
-CollectivePlanner::CollectivePlanner(Communicator& communicator, const CollectivesOptions& options)
-    : communicator_(communicator),
+CollectivePlanner::CollectivePlanner(std::vector<Member> members, int rank, bool has_native,
+                                     const CollectivesOptions& options)
+    : members_(std::move(members)),
+      rank_(rank),
+      has_native_(has_native),
       options_(options),
-      hosts_(ranks_by_host(communicator.members())),
+      hosts_(ranks_by_host(members_)),
       lanes_(fewest_on_host(hosts_)),
       links_(Links(host_count(), options.costs.between_hosts, options.costs.topology).divided(lanes_)),
       slowest_(links_.slowest()) {}
-
-int CollectivePlanner::host_index() const {
-  return communicator_.members()[static_cast<size_t>(communicator_.rank())].host_index;
-}
 
 int64_t CollectivePlanner::most_on_host() const {
   size_t most = 0;
@@ -94,8 +94,7 @@ Choice CollectivePlanner::choose(DType dtype, int64_t elements) const {
 }
 
 bool CollectivePlanner::may_be_native(DType dtype) const {
-  return dtype == DType::f32 && hosts_.size() == communicator_.members().size() &&
-         find_native_all_reduce(communicator_) != nullptr;
+  return dtype == DType::f32 && hosts_.size() == members_.size() && has_native_;
 }
 
 double CollectivePlanner::native_share(DType dtype, int64_t elements) const {
@@ -107,9 +106,7 @@ Choice CollectivePlanner::choose_gather(DType dtype, const GatherMap& map) const
   return comm::choose_gather(map.begins_in_lane(0, lanes_), unpacked_size(dtype), links_, options_.algorithm);
 }
 
-GatherMap CollectivePlanner::gather_of(DType dtype, int64_t elements) const {
-  return {{elements}, communicator_.members(), dtype};
-}
+GatherMap CollectivePlanner::gather_of(DType dtype, int64_t elements) const { return {{elements}, members_, dtype}; }
 
 double CollectivePlanner::predicted_in_host(int64_t bytes) const {
   return most_on_host() == 1 ? 0 : static_cast<double>(bytes) / options_.costs.shared_bytes_per_second;
@@ -122,10 +119,10 @@ double CollectivePlanner::predicted_in_host(const CollectiveSpec& spec, int64_t 
   return share * predicted_in_host(bytes);
 }
 
-Choice CollectivePlanner::choose(const Collective& collective) const {
-  const CollectiveSpec& spec = collective.spec();
-  const GatherMap* const gather = collective.gather();
-  const auto [first, last] = collective.map().share(0, lanes_);
+Choice CollectivePlanner::choose(const CollectiveLayout& layout) const {
+  const CollectiveSpec& spec = layout.spec();
+  const GatherMap* const gather = layout.gather();
+  const auto [first, last] = layout.map().share(0, lanes_);
   const int64_t elements = last - first, parts = parts_of(spec.dtype, elements),
                 of_part = elements_of_part(spec.dtype, elements);
   const int count = host_count();
@@ -148,28 +145,54 @@ Choice CollectivePlanner::choose(const Collective& collective) const {
 }
 
 int CollectivePlanner::root_host(const CollectiveSpec& spec) const {
-  return communicator_.members()[static_cast<size_t>(spec.root)].host_index;
+  return members_[static_cast<size_t>(spec.root)].host_index;
 }
 
-Schedule CollectivePlanner::make_schedule_of(const Collective& collective, const Collective::Part& part,
+Schedule CollectivePlanner::make_schedule_of(const CollectiveLayout& layout, const LanePart& part,
                                              const Choice& choice) const {
   const int count = host_count(), place = place_of(choice.order, host_index());
   const int64_t elements = part.end - part.begin, chunk = std::max<int64_t>(choice.chunk, 1);
-  switch (collective.spec().kind) {
+  switch (layout.spec().kind) {
     case CollectiveKind::all_gather:
-      return make_gather_schedule(choice.algorithm, place, collective.lane_begins(), /*chunk=*/0, choice.order);
+      return make_gather_schedule(choice.algorithm, place, layout.lane_begins(), /*chunk=*/0, choice.order);
     case CollectiveKind::reduce_scatter:
-      return make_reduce_scatter_schedule(choice.algorithm, place, collective.lane_begins(), choice.chunk,
-                                          choice.order);
+      return make_reduce_scatter_schedule(choice.algorithm, place, layout.lane_begins(), choice.chunk, choice.order);
     case CollectiveKind::broadcast:
-      return make_broadcast_schedule(choice.algorithm, place, count,
-                                     place_of(choice.order, root_host(collective.spec())), elements, choice.chunk);
+      return make_broadcast_schedule(choice.algorithm, place, count, place_of(choice.order, root_host(layout.spec())),
+                                     elements, choice.chunk);
     case CollectiveKind::reduce:
-      return make_reduction_schedule(choice.algorithm, place, count,
-                                     place_of(choice.order, root_host(collective.spec())), elements, choice.chunk);
+      return make_reduction_schedule(choice.algorithm, place, count, place_of(choice.order, root_host(layout.spec())),
+                                     elements, choice.chunk);
     default:
       return make_schedule(choice.algorithm, place, count, elements, chunk, links_.groups());
   }
+}
+
+LanePlan CollectivePlanner::plan(const CollectiveLayout& layout) const {
+  LanePlan plan{.choice = choose(layout), .parts = {}, .schedules = {}};
+  if (layout.local_rank() >= lanes_) return plan;
+  plan.parts = layout.split_share(most_elements(layout.spec().dtype));
+  bool needs_lane = false;
+  for (const LanePart& part : plan.parts) {
+    plan.schedules.push_back(make_schedule_of(layout, part, plan.choice));
+    plan.lane_elements =
+        std::max(plan.lane_elements, part.begin - layout.share().first + plan.schedules.back().elements);
+    needs_lane = needs_lane || part.tensor < 0;
+  }
+  if (!needs_lane) plan.lane_elements = 0;
+  return plan;
+}
+
+int64_t LanePlan::buffer_bytes(DType wire) const {
+  int64_t bytes = lane_elements * static_cast<int64_t>(sizeof(float));
+  for (const Schedule& schedule : schedules) bytes += scratch_bytes(schedule, wire);
+  return bytes;
+}
+
+int64_t CollectivePlanner::buffer_bytes(const CollectiveSpec& spec) const {
+  if (!has_other_hosts()) return 0;
+  const CollectiveLayout layout = layout_of(spec);
+  return plan(layout).buffer_bytes(layout.wire());
 }
 
 }  // namespace weft::comm

@@ -6,15 +6,27 @@
 #include <vector>
 
 #include "weft/comm/choose.h"
-#include "weft/comm/collective.h"
+#include "weft/comm/collective_layout.h"
 #include "weft/comm/collectives.h"
 
 namespace weft::comm {
 
-/// Keeps references to what it is given.
+/// How a rank's share of a collective goes to the other hosts.
+struct LanePlan {
+  Choice choice;
+  std::vector<LanePart> parts;      // none where the rank carries nothing
+  std::vector<Schedule> schedules;  // of each part
+  int64_t lane_elements = 0;        // of f32 in the lane's buffer; 0: all parts are summed in place
+
+  /// Of the lane's buffer and of what the schedules receive before they add it, with messages in `wire`.
+  int64_t buffer_bytes(DType wire) const;
+};
+
 class CollectivePlanner {
  public:
-  CollectivePlanner(Communicator& communicator, const CollectivesOptions& options);
+  /// For the rank of these members, whose hosts are numbered by their first rank. `has_native`: the communicator has an
+  /// all-reduce of its own. Nothing is exchanged.
+  CollectivePlanner(std::vector<Member> members, int rank, bool has_native, const CollectivesOptions& options);
 
   /// Ranks of each host, by host and then by local rank.
   const std::vector<std::vector<int>>& hosts() const { return hosts_; }
@@ -39,14 +51,17 @@ class CollectivePlanner {
   double predicted_in_host(int64_t bytes) const;
   /// Of what moves `bytes` on the way there and back, as an all-reduce reads and writes its operands.
   double predicted_in_host(const CollectiveSpec& spec, int64_t bytes) const;
-  /// Of a collective, for the largest share, so that all lanes choose alike.
-  Choice choose(const Collective& collective) const;
-  /// Of this rank's lane.
-  Schedule make_schedule_of(const Collective& collective, const Collective::Part& part, const Choice& choice) const;
+  CollectiveLayout layout_of(const CollectiveSpec& spec) const { return {spec, members_, rank_, lanes_}; }
+  /// The choice is that for the largest share, so that all lanes choose alike.
+  LanePlan plan(const CollectiveLayout& layout) const;
+  /// Of memory that a collective takes on this rank for its messages, from its preparation on; 0 on one host.
+  int64_t buffer_bytes(const CollectiveSpec& spec) const;
 
  private:
   int host_count() const { return static_cast<int>(hosts_.size()); }
-  int host_index() const;
+  int host_index() const { return members_[static_cast<size_t>(rank_)].host_index; }
+  Choice choose(const CollectiveLayout& layout) const;
+  Schedule make_schedule_of(const CollectiveLayout& layout, const LanePart& part, const Choice& choice) const;
   int root_host(const CollectiveSpec& spec) const;
   /// Of one tensor, whose parts are of equal sizes, not all but one of the largest; as for several small ones, which
   /// fill their parts as far as they do.
@@ -56,8 +71,10 @@ class CollectivePlanner {
   /// What it takes of the time that ours takes.
   double native_share(DType dtype, int64_t elements) const;
 
-  Communicator& communicator_;
-  const CollectivesOptions& options_;
+  const std::vector<Member> members_;
+  const int rank_;
+  const bool has_native_;
+  const CollectivesOptions options_;
   const std::vector<std::vector<int>> hosts_;
   const int lanes_;
   const Links links_;

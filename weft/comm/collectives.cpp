@@ -9,6 +9,7 @@
 #include "weft/base/format.h"
 #include "weft/comm/collective.h"
 #include "weft/comm/collective_planner.h"
+#include "weft/comm/native_all_reduce.h"
 #include "weft/comm/patience.h"
 #include "weft/comm/point_message.h"
 #include "weft/comm/tags.h"
@@ -52,7 +53,10 @@ struct Collectives::Impl {
   std::unique_ptr<MessageThread> messages;
 
   Impl(Communicator& of, const CollectivesOptions& chosen)
-      : communicator(of), options(chosen), planner(of, options), host(of) {
+      : communicator(of),
+        options(chosen),
+        planner(of.members(), of.rank(), find_native_all_reduce(of) != nullptr, options),
+        host(of) {
     if (planner.has_other_hosts()) start_thread();
   }
 
@@ -164,34 +168,32 @@ struct Collectives::Impl {
 
   bool host_is_alone() const { return host.size() == 1; }
 
-  /// The job that carries this rank's share to the other hosts.
-  void prepare_lane(Collective& collective, Choice& choice) {
-    const DType dtype = collective.spec().dtype;
-    choice = planner.choose(collective);
-    if (host.self() >= planner.lanes()) return;
+  /// The jobs that carry this rank's share to the other hosts.
+  Choice prepare_lane(Collective& collective) {
+    LanePlan plan = planner.plan(collective.layout());
+    if (plan.parts.empty()) return plan.choice;
+    const std::vector<int>& order = plan.choice.order;
     std::vector<int> ranks;
     for (size_t place = 0; place < planner.hosts().size(); ++place) {
-      const size_t at = choice.order.empty() ? place : static_cast<size_t>(choice.order[place]);
+      const size_t at = order.empty() ? place : static_cast<size_t>(order[place]);
       ranks.push_back(planner.hosts()[at][static_cast<size_t>(host.self())]);
     }
-    std::vector<Collective::Part> parts = collective.split_share(planner.most_elements(dtype));
-    // What is only moved travels as it is.
-    const DType wire = has_sums(collective.spec().kind) ? dtype : unpacked_size(dtype) == 4 ? DType::f32 : DType::bf16;
-    int64_t lane_elements = 0;
-    for (Collective::Part& part : parts) {
-      Schedule schedule = planner.make_schedule_of(collective, part, choice);
-      const int slots = schedule.slots;
-      lane_elements = std::max(lane_elements, part.begin - collective.own_share().first + schedule.elements);
-      part.job = std::make_unique<MessageThread::Job>();
+    std::vector<Collective::Part> parts;
+    for (size_t p = 0; p < plan.parts.size(); ++p) {
+      Collective::Part part{plan.parts[p], std::make_unique<MessageThread::Job>()};
+      const int slots = plan.schedules[p].slots;
       part.job->name = weft::comm::name_of({name_of(collective.spec().kind), collective.spec().name, {}});
-      part.job->runner = std::make_unique<ScheduleRunner>(communicator, std::move(schedule), ranks, wire, next_tag);
+      part.job->runner = std::make_unique<ScheduleRunner>(communicator, std::move(plan.schedules[p]), ranks,
+                                                          collective.layout().wire(), next_tag);
       next_tag += slots;  // members of a lane, who alone exchange messages, count alike
+      parts.push_back(std::move(part));
     }
     check(kFirstCollectiveTag + next_tag <= kFirstGroupTag, "more messages in a step than there are tags");
     messages->reserve(parts.size());
-    collective.set_parts(std::move(parts), lane_elements);
+    collective.set_parts(std::move(parts), plan.lane_elements);
     for (Collective::Part& part : collective.parts())
       part.job->deliver = [&collective, &part] { collective.deliver(part); };
+    return plan.choice;
   }
 };
 
@@ -215,9 +217,9 @@ CollectiveId Collectives::prepare(const CollectiveSpec& spec) {
   const auto known = std::find_if(all.begin(), all.end(), [&](const auto& one) { return one->spec() == spec; });
   if (known != all.end()) return {static_cast<int32_t>(known - all.begin())};
   const auto index = static_cast<int32_t>(all.size());
-  auto collective = std::make_unique<Collective>(impl_->host, impl_->communicator, spec, index, impl_->planner.lanes());
-  Choice choice;
-  if (impl_->planner.has_other_hosts()) impl_->prepare_lane(*collective, choice);
+  auto collective =
+      std::make_unique<Collective>(impl_->host, impl_->communicator, impl_->planner.layout_of(spec), index);
+  const Choice choice = impl_->planner.has_other_hosts() ? impl_->prepare_lane(*collective) : Choice{};
   all.push_back(std::move(collective));
   impl_->choices.push_back(choice);
   impl_->working.reserve(all.size());
@@ -234,9 +236,11 @@ CollectiveReport Collectives::report(CollectiveId id) const {
                           .predicted_seconds = 0};
   const CollectiveSpec& spec = collective.spec();
   if (impl_->planner.has_other_hosts() && !has_parts(spec.kind))
-    report.parts = impl_->planner.parts_of(spec.dtype, collective.map().share(0, impl_->planner.lanes()).second);
+    report.parts =
+        impl_->planner.parts_of(spec.dtype, collective.layout().map().share(0, impl_->planner.lanes()).second);
   report.predicted_seconds =
-      impl_->planner.predicted_in_host(spec, byte_size(spec.dtype, collective.map().size())) + report.between.seconds;
+      impl_->planner.predicted_in_host(spec, byte_size(spec.dtype, collective.layout().map().size())) +
+      report.between.seconds;
   return report;
 }
 
@@ -256,6 +260,8 @@ double Collectives::predict_gather_seconds(DType dtype, int64_t elements) const 
               ? 0
               : impl_->planner.choose_gather(dtype, impl_->planner.gather_of(dtype, elements)).seconds);
 }
+
+int64_t Collectives::buffer_bytes(const CollectiveSpec& spec) const { return impl_->planner.buffer_bytes(spec); }
 
 std::string Collectives::describe(CollectiveId id) const {
   const CollectiveReport how = report(id);

@@ -122,6 +122,8 @@ class Collectives {
   double predict_seconds(DType dtype, int64_t elements) const;
   /// Of an all-gather of so many elements of each rank.
   double predict_gather_seconds(DType dtype, int64_t elements) const;
+  /// Of memory that it will take on this rank for messages between hosts, once it is prepared. Exchanges nothing.
+  int64_t buffer_bytes(const CollectiveSpec& spec) const;
   /// How it is done: "2 ranks in memory, then ring: 4 hosts by 64 kB"
   std::string describe(CollectiveId id) const;
   /// Begins to reduce the tensors in place: `tensors[i]` has spec.elements[i] elements, which nobody else reads or

@@ -16,24 +16,29 @@ std::vector<int> Communicator::ranks_of_own_host() const {
   return ranks;
 }
 
-Group::Group(Communicator& all, std::vector<int> ranks, int number)
-    : all_(all), ranks_(std::move(ranks)), number_(number) {
-  check(number >= 0 && number < kMostGroups, "the number of a group");
+std::vector<Member> members_of_group(const std::vector<Member>& all, const std::vector<int>& ranks) {
+  std::vector<Member> members;
   std::vector<int> hosts;  // of all, by the number here
-  for (const int in_all : ranks_) {
-    check(in_all >= 0 && in_all < all.size() && std::count(ranks_.begin(), ranks_.end(), in_all) == 1,
+  for (const int in_all : ranks) {
+    check(in_all >= 0 && in_all < static_cast<int>(all.size()) && std::count(ranks.begin(), ranks.end(), in_all) == 1,
           "the ranks of a group");
-    if (in_all == all.rank()) rank_ = static_cast<int>(members_.size());
-    Member member = all.members()[static_cast<size_t>(in_all)];
+    Member member = all[static_cast<size_t>(in_all)];
     const auto host = std::find(hosts.begin(), hosts.end(), member.host_index) - hosts.begin();
     if (host == static_cast<std::ptrdiff_t>(hosts.size())) hosts.push_back(member.host_index);
     member.host_index = static_cast<int>(host);
-    member.local_rank = static_cast<int>(std::count_if(members_.begin(), members_.end(), [&](const Member& before) {
-      return before.host_index == member.host_index;
-    }));
-    members_.push_back(std::move(member));
+    member.local_rank = static_cast<int>(std::count_if(
+        members.begin(), members.end(), [&](const Member& before) { return before.host_index == member.host_index; }));
+    members.push_back(std::move(member));
   }
-  check(rank_ >= 0, "a group without this rank");
+  return members;
+}
+
+Group::Group(Communicator& all, std::vector<int> ranks, int number)
+    : all_(all), ranks_(std::move(ranks)), number_(number), members_(members_of_group(all.members(), ranks_)) {
+  check(number >= 0 && number < kMostGroups, "the number of a group");
+  const auto own = std::find(ranks_.begin(), ranks_.end(), all.rank());
+  check(own != ranks_.end(), "a group without this rank");
+  rank_ = static_cast<int>(own - ranks_.begin());
 }
 
 int Group::own_tag(int tag) const {

@@ -9,6 +9,9 @@
 
 namespace weft::comm {
 
+/// Those members of a group, in its order: hosts and local ranks are counted among them.
+std::vector<Member> members_of_group(const std::vector<Member>& all, const std::vector<int>& ranks);
+
 class Group final : public Communicator {
  public:
   /// `ranks`: those of `all` that belong to the group, this one among them, in the order that they have in it; all of
@@ -37,8 +40,8 @@ class Group final : public Communicator {
   Communicator& all_;
   const std::vector<int> ranks_;
   const int number_;
+  const std::vector<Member> members_;
   int rank_ = -1;
-  std::vector<Member> members_;
 };
 
 }  // namespace weft::comm

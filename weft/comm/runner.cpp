@@ -10,6 +10,25 @@
 
 namespace weft::comm {
 
+namespace {
+
+/// What is sent or received straight from or to the buffer.
+bool is_direct(const Action& action, DType wire) {
+  return unpacked_size(wire) != 2 && action.kind != ActionKind::receive_add;
+}
+
+int64_t scratch_bytes(const Action& action, DType wire) {
+  return is_direct(action, wire) ? 0 : align_up(byte_size(wire, action.end - action.begin));
+}
+
+}  // namespace
+
+int64_t scratch_bytes(const Schedule& schedule, DType wire) {
+  int64_t bytes = 0;
+  for (const Action& action : schedule.actions) bytes += scratch_bytes(action, wire);
+  return bytes;
+}
+
 ScheduleRunner::ScheduleRunner(Communicator& communicator, Schedule schedule, std::vector<int> ranks, DType wire,
                                int first_tag)
     : communicator_(communicator),
@@ -27,9 +46,8 @@ ScheduleRunner::ScheduleRunner(Communicator& communicator, Schedule schedule, st
       successors_[static_cast<size_t>(earlier)].push_back(static_cast<int32_t>(a));
     check(wire_ != DType::u8 || action.kind == ActionKind::send || action.kind == ActionKind::receive_copy,
           "bytes are summed");
-    const bool is_direct = unpacked_size(wire_) != 2 && action.kind != ActionKind::receive_add;
-    scratch_offset_.push_back(is_direct ? -1 : bytes);
-    if (!is_direct) bytes += align_up(byte_size(wire_, action.end - action.begin));
+    scratch_offset_.push_back(is_direct(action, wire_) ? -1 : bytes);
+    bytes += scratch_bytes(action, wire_);
   }
   scratch_ = allocate_aligned(bytes);
   under_way_.reserve(schedule_.actions.size());
@@ -57,8 +75,8 @@ int64_t ScheduleRunner::bytes_of(size_t a) const {
 }
 
 std::byte* ScheduleRunner::data_of(size_t a) const {
-  const bool is_direct = scratch_offset_[a] < 0;
-  return is_direct ? reinterpret_cast<std::byte*>(buffer_) + byte_size(wire_, schedule_.actions[a].begin) : scratch(a);
+  return scratch_offset_[a] < 0 ? reinterpret_cast<std::byte*>(buffer_) + byte_size(wire_, schedule_.actions[a].begin)
+                                : scratch(a);
 }
 
 int ScheduleRunner::tag_of(size_t a) const { return kFirstCollectiveTag + first_tag_ + schedule_.actions[a].slot; }

@@ -12,6 +12,9 @@
 
 namespace weft::comm {
 
+/// Of memory that a runner of the schedule takes: for what it receives and adds, and for what is narrower on the way.
+int64_t scratch_bytes(const Schedule& schedule, DType wire);
+
 /// Sums are kept in f32; messages travel in `wire`, f32 or bf16. With u8 it moves bytes, of which nothing is summed.
 class ScheduleRunner {
  public:

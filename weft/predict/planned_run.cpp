@@ -79,11 +79,8 @@ class Planning {
         }};
     choice.input.batch = own.batch;
     // Cut graphs are those of ranks, of whom one is planned.
-    const program::RankRuntime runtime =
-        strategy_.ranks > 1 ? program::RankRuntime(ranks_of(sources_.exchange),
-                                                   step::mesh_of(spec, static_cast<int>(strategy_.ranks)), rank)
-                            : program::RankRuntime(nullptr, static_cast<int>(spec.threads));
-    return planned(choice, runtime);
+    return planned(
+        choice, strategy_.ranks > 1 ? runtime_of(rank) : program::RankRuntime(nullptr, static_cast<int>(spec.threads)));
   }
 
   /// Of a rank's part of a batch that is evaluated: all ranks divide it.
@@ -105,13 +102,15 @@ class Planning {
       const std::unique_ptr<program::PlannedStep> step = plan(stage, rank, /*least_possible=*/true);
       // With a memory limit, evaluations gather by layer unless the recipe says otherwise.
       const int64_t gathered = spec_.evaluation.weights == "once" ? step->gathered_bytes() : 0;
-      most = std::max(most, predict_memory(graphs_of(*step), step->state_bytes(), gathered + loading_bytes()).total());
+      const int64_t beside = gathered + loading_bytes() + step->message_buffer_bytes();
+      most = std::max(most, predict_memory(graphs_of(*step), step->state_bytes(), beside).total());
     }
     return most;
   }
 
   MemoryPrediction memory_of(program::PlannedStep& step) const {
-    return predict_memory(graphs_of(step), step.state_bytes(), step.gathered_bytes() + loading_bytes());
+    return predict_memory(graphs_of(step), step.state_bytes(),
+                          step.gathered_bytes() + loading_bytes() + step.message_buffer_bytes());
   }
 
   /// Error(usage) where a rank has less.
@@ -133,6 +132,19 @@ class Planning {
   }
 
  private:
+  /// Accelerators exchange by libraries of their own, whose buffers are not known here.
+  program::RankRuntime runtime_of(int rank) const {
+    const Mesh mesh = step::mesh_of(spec_, static_cast<int>(strategy_.ranks));
+    program::RankRuntime runtime(ranks_of(sources_.exchange), mesh, rank);
+    if (cluster_ == nullptr || cluster_->device) return runtime;
+    comm::ClusterCosts costs;
+    costs.between_hosts = cluster_->between_hosts;
+    costs.in_host = cluster_->in_host;
+    costs.summed_bytes_per_second = cluster_->summed_bytes_per_second;
+    runtime.describe_hosts(mesh, static_cast<int>(strategy_.ranks_per_host), costs);
+    return runtime;
+  }
+
   std::unique_ptr<program::PlannedStep> planned(const program::StepChoice& choice,
                                                 const program::RankRuntime& runtime) {
     runtimes_.push_back(std::make_unique<program::RankRuntime>(runtime));

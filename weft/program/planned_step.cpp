@@ -69,11 +69,16 @@ int PlannedStep::rank() const { return runtime_.rank(); }
 
 int64_t PlannedStep::total_bytes() { return bytes_beside_arena() + program_.arena_bytes(); }
 
+int64_t PlannedStep::message_buffer_bytes() {
+  compiled();
+  return runtime_.message_buffer_bytes(program_.graphs());
+}
+
 /// Of an update that is a graph of its own there are states that the graph of a batch does not name.
 int64_t PlannedStep::bytes_beside_arena() {
   const Plan& plan = compiled().plan;
   const int64_t states = choice_.forward ? plan.state_bytes : std::max(plan.state_bytes, state_bytes());
-  return states + plan.batch_bytes + plan.constant_bytes;
+  return states + plan.batch_bytes + plan.constant_bytes + message_buffer_bytes();
 }
 
 void PlannedStep::require_memory(const Note& note) {

@@ -72,6 +72,8 @@ class PlannedStep {
   int64_t total_bytes();
   /// Of the states that a rank keeps: weights, statistics, those of the optimiser.
   int64_t state_bytes() const { return step::state_bytes(training_); }
+  /// Of memory that messages between hosts need beside the arena.
+  int64_t message_buffer_bytes();
   /// Of whole weights that a rank has parts of, which evaluations put together; 0 where they do not.
   int64_t gathered_bytes() const {
     return choice_.evaluation_memory == 0 ? 0 : step::gathered_bytes(training_, spec(), choice_.evaluation_memory);

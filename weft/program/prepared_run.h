@@ -63,6 +63,7 @@ class PreparedRun {
 
  private:
   int64_t bytes_beside_arena() const;
+  int64_t message_buffer_bytes() const;
   int64_t bytes_to_come() const;
   /// What this process evaluates at a time of a batch of so many samples.
   std::vector<int64_t> evaluated_rows(int64_t count) const;

@@ -57,6 +57,14 @@ void Program::make_executors(const spec::StepShape& shape) {
     if (has(phase)) executor(shape, phase);
 }
 
+std::vector<const Graph*> Program::graphs() const {
+  std::vector<const Graph*> all;
+  for (const std::optional<StepCache>& phase : phases_)
+    if (phase)
+      for (const Graph* graph : phase->graphs()) all.push_back(graph);
+  return all;
+}
+
 int64_t Program::arena_bytes() const {
   int64_t bytes = 0;
   for (const std::optional<StepCache>& phase : phases_)

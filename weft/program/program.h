@@ -5,6 +5,7 @@
 #include <array>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "weft/program/step_cache.h"
 #include "weft/step/step.h"
@@ -41,6 +42,8 @@ class Program {
 
   /// Of the phase that needs most, over the shapes compiled so far.
   int64_t arena_bytes() const;
+  /// Of all phases and shapes compiled so far.
+  std::vector<const Graph*> graphs() const;
   StepCache& steps(Phase phase = Phase::batch);
   const StepCache& steps(Phase phase = Phase::batch) const;
   Arena& arena() const { return *arena_; }

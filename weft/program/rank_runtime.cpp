@@ -128,6 +128,30 @@ passes::Ranks RankRuntime::costs() const {
           .bytes_per_second = bytes / (large - small)};
 }
 
+void RankRuntime::describe_hosts(const Mesh& mesh, int ranks_per_host, const comm::ClusterCosts& costs) {
+  std::vector<comm::Member> members;
+  for (int rank = 0; rank < mesh.size(); ++rank)
+    members.push_back({.host = {}, .host_index = rank / ranks_per_host, .local_rank = rank % ranks_per_host});
+  comm::CollectivesOptions options;
+  options.costs = costs;
+  options.overlaps = true;
+  for (const MeshAxis& axis : mesh.axes()) {
+    if (axis.size == 1 || axis.name == kPipelineAxis) continue;
+    std::vector<comm::Member> along = comm::members_of_group(members, mesh.group_of(described_rank_, axis.name));
+    const auto own = static_cast<int>(mesh.coordinate(described_rank_, axis.name));
+    described_hosts_.try_emplace(axis.name, std::move(along), own, /*has_native=*/false, options);
+  }
+}
+
+int64_t RankRuntime::message_buffer_bytes(const std::vector<const Graph*>& graphs) const {
+  if (axes_.empty() && described_hosts_.empty()) return 0;
+  return weft::message_buffer_bytes(graphs, [this](const std::string& axis, const comm::CollectiveSpec& spec) {
+    if (const auto here = axes_.find(axis); here != axes_.end()) return here->second->buffer_bytes(spec);
+    const auto described = described_hosts_.find(axis);
+    return described == described_hosts_.end() ? int64_t{0} : described->second.buffer_bytes(spec);
+  });
+}
+
 std::string RankRuntime::cluster() const { return cluster_; }
 
 std::vector<comm::Collectives*> RankRuntime::all_collectives() const {

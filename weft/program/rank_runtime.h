@@ -2,11 +2,13 @@
 // host, and their costs for the planner. A process that is alone needs none of it.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "weft/comm/collective_planner.h"
 #include "weft/comm/collectives.h"
 #include "weft/comm/communicator.h"
 #include "weft/comm/group.h"
@@ -40,6 +42,9 @@ class RankRuntime {
   explicit RankRuntime(const passes::Ranks& described, const Mesh& mesh = Mesh({}), int rank = 0)
       : tensor_ranks_(static_cast<int>(mesh.size_of(kTensorAxis))), described_(described), described_rank_(rank) {}
 
+  /// Of described ranks: on which hosts they stand, and what exchanges between these cost.
+  void describe_hosts(const Mesh& mesh, int ranks_per_host, const comm::ClusterCosts& costs);
+
   /// The table with kernels for the collectives.
   KernelTable kernels(KernelTable table) const;
   /// An arena for steps on this device whose tensors are exchanged. Ranks that reduce together must reserve and
@@ -51,6 +56,9 @@ class RankRuntime {
   /// Options for a training step of the spec; the loop must finish the step before it reads the state.
   CompileOptions training_options(const spec::RunSpec& spec, const Backend& backend,
                                   std::shared_ptr<const CostModel> node_costs) const;
+
+  /// Of memory that the collectives of these graphs take on this rank for messages between hosts. Exchanges nothing.
+  int64_t message_buffer_bytes(const std::vector<const Graph*>& graphs) const;
 
   /// The text of cluster.toml with the costs, by which a restart on the same hosts plans the same; empty on one host.
   std::string cluster() const;
@@ -83,6 +91,7 @@ class RankRuntime {
   std::string cluster_;
   std::optional<passes::Ranks> described_ = {};
   int described_rank_ = 0;
+  std::map<std::string, comm::CollectivePlanner> described_hosts_ = {};  // by axis
 };
 
 }  // namespace weft::program

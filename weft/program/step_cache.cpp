@@ -43,6 +43,13 @@ int64_t StepCache::file_bytes() const {
   return bytes;
 }
 
+std::vector<const Graph*> StepCache::graphs() const {
+  std::vector<const Graph*> graphs;
+  for (const auto& [shape, entry] : entries_)
+    if (entry.compiled) graphs.push_back(&entry.compiled->graph);
+  return graphs;
+}
+
 int64_t StepCache::executors() const {
   return std::count_if(entries_.begin(), entries_.end(),
                        [](const auto& item) { return item.second.executor != nullptr; });

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <vector>
 
 #include "weft/compile/compile.h"
 #include "weft/runtime/executor.h"
@@ -35,6 +36,8 @@ class StepCache {
   int64_t arena_bytes() const;
   /// The same of their files.
   int64_t file_bytes() const;
+  /// Of the shapes compiled so far.
+  std::vector<const Graph*> graphs() const;
   /// How many shapes have an executor.
   int64_t executors() const;
 

@@ -231,6 +231,22 @@ comm::CollectiveSpec reduction_of(const NodeSignature& node) {
   return spec;
 }
 
+int64_t message_buffer_bytes(const std::vector<const Graph*>& graphs, const BufferBytes& bytes_of) {
+  std::vector<std::pair<std::string, comm::CollectiveSpec>> counted;
+  int64_t bytes = 0;
+  for (const Graph* graph : graphs)
+    for (size_t n = 0; n < graph->nodes().size(); ++n) {
+      const Node& node = graph->nodes()[n];
+      const CollectiveOps* const ops = find_collective(node);
+      if (ops == nullptr || !ops->has_halves() || node.op->name == ops->wait) continue;
+      std::pair of{axis_of_exchange(node), reduction_of(signature_of(*graph, NodeId{static_cast<int32_t>(n)}))};
+      if (std::find(counted.begin(), counted.end(), of) != counted.end()) continue;
+      bytes += bytes_of(of.first, of.second);
+      counted.push_back(std::move(of));
+    }
+  return bytes;
+}
+
 void add_collective_kernels(KernelTable& table, std::shared_ptr<comm::Collectives> collectives) {
   add_message_kernels(table, collectives);
   add_collective_kernels(table, CollectivesByAxis{{kDataAxis, std::move(collectives)}});
