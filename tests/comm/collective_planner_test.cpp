@@ -2,8 +2,10 @@
 #include "weft/comm/collective_planner.h"
 
 #include <gtest/gtest.h>
-#if defined(__GLIBC__)
-#include <malloc.h>
+
+#include <atomic>
+#if defined(__linux__)
+#include <dlfcn.h>
 #endif
 
 #include "weft/comm/exchange.h"
@@ -30,34 +32,44 @@ std::vector<CollectiveSpec> specs() {
   return specs;
 }
 
-#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-int64_t allocated_bytes() {
-  const struct mallinfo2 info = mallinfo2();
-  return static_cast<int64_t>(info.uordblks + info.hblkhd);
+#if defined(__linux__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+std::atomic<int64_t> aligned_bytes = 0;  // asked of posix_memalign() so far, by all threads
+
+}  // namespace
+}  // namespace weft::comm
+
+// Every buffer of weft comes through here (allocate_aligned); the allocator's own figures count gaps as well.
+extern "C" int posix_memalign(void** memory, size_t alignment, size_t bytes) noexcept {
+  using Function = int (*)(void**, size_t, size_t);
+  static const auto real = reinterpret_cast<Function>(dlsym(RTLD_NEXT, "posix_memalign"));
+  weft::comm::aligned_bytes += static_cast<int64_t>(bytes);
+  return real(memory, alignment, bytes);
 }
+
+namespace weft::comm {
+namespace {
 
 TEST(CollectivePlanner, SaysWhatPreparationsAllocate) {
   const std::vector<std::vector<std::string>> groups = {{"a", "b"}, {"a", "b", "c"}, {"a", "b", "c", "d"}};
   for (const std::vector<std::string>& hosts : groups)
     for (const CollectiveSpec& spec : specs()) {
       int64_t before = 0, after = 0;
-      std::vector<int64_t> planned(hosts.size());
+      std::atomic<int64_t> planned = 0;
       run_ranks(hosts, [&](Communicator& ranks) {
         Collectives collectives(ranks, {});
-        planned[static_cast<size_t>(ranks.rank())] = collectives.buffer_bytes(spec);
+        planned += collectives.buffer_bytes(spec);
         barrier(ranks, "before");
-        if (ranks.rank() == 0) before = allocated_bytes();
+        if (ranks.rank() == 0) before = aligned_bytes;
         barrier(ranks, "begin");
         collectives.prepare(spec);
         barrier(ranks, "end");
-        if (ranks.rank() == 0) after = allocated_bytes();
+        if (ranks.rank() == 0) after = aligned_bytes;
         barrier(ranks, "after");
       });
-      int64_t all = 0;
-      for (const int64_t bytes : planned) all += bytes;
-      // Beside the buffers there are the actions of the schedules, and pages of the allocator.
-      EXPECT_NEAR(static_cast<double>(after - before), static_cast<double>(all), 0.01 * static_cast<double>(all) + 3e5)
+      // Runners that need no buffer have one of the least size.
+      EXPECT_NEAR(static_cast<double>(after - before), static_cast<double>(planned), 1e4)
           << name_of(spec.kind) << " of " << name_of(spec.dtype) << " over " << hosts.size() << " hosts";
+      EXPECT_TRUE(planned > 0 || !has_sums(spec.kind)) << name_of(spec.kind);
     }
 }
 #endif
