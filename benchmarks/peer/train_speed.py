@@ -32,7 +32,7 @@ def parse_arguments():
     parser.add_argument("--strategy", choices=["ddp", "fsdp", "pipeline"], default="ddp", help="of several ranks: "
                         "DistributedDataParallel, FSDP2 (fully_shard of each block), or torch.distributed.pipelining")
     parser.add_argument("--micro-batches", type=int, default=4, help="of the pipeline")
-    parser.add_argument("--schedule", choices=["gpipe", "1f1b"], default="1f1b", help="of the pipeline")
+    parser.add_argument("--schedule", choices=list(PIPELINE_SCHEDULES), default="1f1b", help="of the pipeline")
     parser.add_argument("--meet", help="a file that is not there yet, by which the ranks find each other")
     parser.add_argument("--compress", choices=["none", "f16"], default="none", help="gradients on their way to other ranks")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="an option of the model")
@@ -81,54 +81,80 @@ def make_optimizer(model, arguments):
     return models.make_sgd(model, 0.01, momentum=0.9, weight_decay=5e-4, **options)
 
 
-class Stage:
-    """A rank's part of a transformer_lm: as many of its blocks as the other ranks have, and its ends on the outer ones.
-    Run by torch.distributed.pipelining."""
+# By name: the class, how many stages each rank has, and whether they lie in a V (the last stage on the first rank).
+PIPELINE_SCHEDULES = {
+    "gpipe": ("ScheduleGPipe", 1, False),
+    "1f1b": ("Schedule1F1B", 1, False),
+    "interleaved": ("ScheduleInterleaved1F1B", 2, False),
+    "interleaved_zero_bubble": ("ScheduleInterleavedZeroBubble", 2, False),
+    "zbv": ("ScheduleZBVZeroBubble", 2, True),
+    "dual_v": ("ScheduleDualPipeV", 2, True),
+}
+
+
+def stages_of(schedule, blocks, rank, ranks):
+    """Of a rank: the number of each of its stages, and the blocks it has. All ranks have as many blocks."""
+    _, chunks, is_v = PIPELINE_SCHEDULES[schedule]
+    owners = {}
+    for owner in range(ranks):
+        for chunk in range(chunks):
+            number = 2 * ranks - 1 - owner if is_v and chunk == 1 else chunk * ranks + owner
+            owners[number] = (owner, blocks // ranks // chunks + (chunk < blocks // ranks % chunks))
+    begin, own = 0, []
+    for number in range(chunks * ranks):
+        owner, count = owners[number]
+        if owner == rank:
+            own.append((number, range(begin, begin + count)))
+        begin += count
+    return own, chunks * ranks
+
+
+class Pipeline:
+    """A rank's stages of a transformer_lm, run by torch.distributed.pipelining. The outer stages have the model's ends."""
 
     def __init__(self, model, x, labels, arguments, autocast):
         import torch
         from torch import nn
-        from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe
-
-        rank, ranks = arguments.rank, arguments.ranks
-        per_rank = len(model.blocks) // ranks
+        from torch.distributed import pipelining
 
         class Part(nn.Module):
-            def __init__(self):
+            def __init__(self, blocks, is_first, is_last):
                 super().__init__()
-                self.blocks = nn.ModuleList(model.blocks[rank * per_rank:(rank + 1) * per_rank])
+                self.is_first, self.is_last = is_first, is_last
+                self.blocks = nn.ModuleList(model.blocks[block] for block in blocks)
                 self.register_buffer("mask", model.mask)
-                if rank == 0:
+                if is_first:
                     self.tok_emb, self.pos_emb = model.tok_emb, model.pos_emb
-                if rank + 1 == ranks:
+                if is_last:
                     self.ln_f, self.head = model.ln_f, model.head
 
             def forward(self, values):
                 with autocast():
-                    if rank == 0:
+                    if self.is_first:
                         values = self.tok_emb(values) + self.pos_emb.weight[:values.shape[1]]
                     for block in self.blocks:
                         values = block(values, self.mask)
-                    return self.head(self.ln_f(values)) if rank + 1 == ranks else values
-
-        meet_others(arguments)
-        self.part, self.rank, self.ranks, self.x = Part(), rank, ranks, x
-        self.labels = labels.view(x.shape)
-        stage = PipelineStage(self.part, rank, ranks, torch.device("cpu"))
-        schedule = Schedule1F1B if arguments.schedule == "1f1b" else ScheduleGPipe
+                    return self.head(self.ln_f(values)) if self.is_last else values
 
         def loss_of(logits, targets):
             return nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
 
-        self.schedule = schedule(stage, arguments.micro_batches, loss_fn=loss_of)
+        meet_others(arguments)
+        own, stages = stages_of(arguments.schedule, len(model.blocks), arguments.rank, arguments.ranks)
+        self.parts = nn.ModuleList(Part(blocks, number == 0, number + 1 == stages) for number, blocks in own)
+        self.x, self.labels = x, labels.view(x.shape)
+        self.has_first = any(part.is_first for part in self.parts)
+        self.has_last = any(part.is_last for part in self.parts)
+        made = [pipelining.PipelineStage(part, number, stages, torch.device("cpu")) for part, (number, _) in zip(self.parts, own)]
+        name, chunks, _ = PIPELINE_SCHEDULES[arguments.schedule]
+        self.schedule = getattr(pipelining.schedules, name)(made[0] if chunks == 1 else made, arguments.micro_batches, loss_fn=loss_of)
 
     def step(self):
-        if self.rank == 0:
-            self.schedule.step(self.x)
-        elif self.rank + 1 == self.ranks:
-            self.schedule.step(target=self.labels, losses=[])
+        inputs = (self.x,) if self.has_first else ()
+        if self.has_last:
+            self.schedule.step(*inputs, target=self.labels, losses=[])
         else:
-            self.schedule.step()
+            self.schedule.step(*inputs)
 
 
 def status_bytes(key):
@@ -176,8 +202,8 @@ def main():
         labels = torch.randint(arguments.classes, (arguments.batch * models.label_count(model, shape),))
         is_pipeline = arguments.ranks > 1 and arguments.strategy == "pipeline"
         if is_pipeline:
-            pipeline = Stage(model, x, labels, arguments, autocast)
-            model = pipeline.part
+            pipeline = Pipeline(model, x, labels, arguments, autocast)
+            model = pipeline.parts
         elif arguments.ranks > 1:
             model = distribute(model, arguments)
         optimizer = make_optimizer(model, arguments)

@@ -261,6 +261,7 @@ int bench_command(const Library& library, const BenchOptions& options, comm::Com
   benched.pipeline = report::pipeline_text(*planned.step, communicator);
   if (options.plan_only) return is_first ? print_plan(benched, options.json) : 0;
   comm::on_all_ranks(communicator, "memory of the step", [&] { planned.step->require_memory(note); });
+  growth.restart_peak();
   program::RunningStep step(*planned.step);
   const std::vector<double> times = time_steps(step, options.seconds);
   int64_t grown = 0;

@@ -21,6 +21,9 @@ class MemoryGrowth {
  public:
   /// From now on; restarts the peak.
   MemoryGrowth();
+  /// The peak from now on: what was taken and given back before is no part of it, such as buffers by which links were
+  /// measured.
+  void restart_peak() const { reset_peak_resident_bytes(); }
   /// With all pages of peers; quick.
   int64_t with_peers() const { return resident_bytes() - resident_before_; }
   /// Its own, now and at the peak. The kernel looks at all pages: some milliseconds per GB.
