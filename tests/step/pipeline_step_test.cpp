@@ -252,7 +252,7 @@ TEST_P(PipelineSteps, NoPlanLetsRanksWaitForEachOther) {
   rig.change = [](spec::RunSpec& spec) { spec.clip.norm = 1; };
   for (const std::string& schedule : passes::pipeline_schedules())
     for (const int ranks : {2, 4}) {
-      if (ranks == 4 && schedule == "interleaved") continue;  // of small models
+      if (ranks == 4 && passes::chunks_of(schedule, 2) > 1) continue;  // of small models
       EXPECT_EQ(where_ranks_wait(steps_of(rig, rig.pipelined(ranks, schedule))), "") << schedule << " " << ranks;
     }
 }

@@ -14,9 +14,11 @@ std::string shown_bytes(int64_t bytes) { return human_bytes(static_cast<double>(
 
 /// "stage 2", "stages 0 and 2", "stages 0, 2 and 4"
 std::string stages_of(const step::PipelineOutlook& pipeline) {
-  std::string text = fmt::format("stage{} {}", pipeline.chunks > 1 ? "s" : "", pipeline.rank);
-  for (int chunk = 1; chunk < pipeline.chunks; ++chunk)
-    text += fmt::format("{}{}", chunk + 1 == pipeline.chunks ? " and " : ", ", chunk * pipeline.ranks + pipeline.rank);
+  const passes::StagePlacement& placement = pipeline.placement;
+  std::string text = fmt::format("stage{} {}", placement.chunks > 1 ? "s" : "", pipeline.rank);
+  for (int chunk = 1; chunk < placement.chunks; ++chunk)
+    text +=
+        fmt::format("{}{}", chunk + 1 == placement.chunks ? " and " : ", ", placement.stage_of(pipeline.rank, chunk));
   return text;
 }
 

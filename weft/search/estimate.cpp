@@ -21,6 +21,14 @@ struct Estimator::Question {
   std::vector<int> in_flight = {};                     // per rank: micro-batches of a chunk, over all its chunks
 
   int chunks() const { return static_cast<int>(costs.stages.size() / ranks); }
+  /// Without a pipeline the one there is.
+  std::vector<size_t> stages_of(size_t rank) const {
+    std::vector<size_t> stages;
+    for (int chunk = 0; chunk < chunks(); ++chunk)
+      stages.push_back(
+          schedule == nullptr ? 0 : static_cast<size_t>(schedule->placement.stage_of(static_cast<int>(rank), chunk)));
+    return stages;
+  }
   double batches() const { return static_cast<double>(strategy.accumulate); }
   double data() const { return static_cast<double>(strategy.data()); }
 };
@@ -28,7 +36,7 @@ struct Estimator::Question {
 namespace {
 
 int stages_of(const Strategy& strategy) {
-  return static_cast<int>(strategy.pipeline * (strategy.schedule == "interleaved" ? strategy.chunks : 1));
+  return static_cast<int>(strategy.pipeline * passes::chunks_of(strategy.schedule, static_cast<int>(strategy.chunks)));
 }
 
 double part(double whole, int64_t zero, int64_t from_level, double ranks) {
@@ -76,7 +84,7 @@ double Estimator::schedule_seconds(const Question& of, bool at_least) const {
     times.backward_inputs[stage] += at_least ? of.least_lost[stage] : of.lost[stage];
   if (of.schedule == nullptr)
     return of.batches() * (times.forward[0] + times.backward_inputs[0] + times.backward_weights[0]);
-  return passes::simulate(*of.schedule, of.chunks(), times).seconds;
+  return passes::simulate(*of.schedule, times).seconds;
 }
 
 /// That a rank keeps between steps, with sums of gradients over several batches.
@@ -84,7 +92,7 @@ double Estimator::states_of(const Question& of, size_t rank) const {
   const int64_t zero = of.strategy.zero;
   const bool sums = of.strategy.accumulate > 1 || of.ranks > 1;
   double bytes = 0;
-  for (size_t at = rank; at < of.costs.stages.size(); at += of.ranks) {
+  for (const size_t at : of.stages_of(rank)) {
     const StageCost& stage = of.costs.stages[at];
     bytes += part(stage.weight_bytes, zero, 3, of.data()) + part(stage.slot_bytes, zero, 1, of.data());
     if (sums) bytes += part(stage.gradient_bytes, zero, 2, of.data());
@@ -113,7 +121,7 @@ void Estimator::choose_memory(Question& of, Estimate& estimate) const {
   for (size_t rank = 0; rank < of.ranks; ++rank) {
     const double fixed = states_of(of, rank) + beside_of(of) + evaluation_of(of);
     std::vector<BlockClass> blocks;
-    for (size_t at = rank; at < of.costs.stages.size(); at += of.ranks)
+    for (const size_t at : of.stages_of(rank))
       blocks.insert(blocks.end(), of.costs.stages[at].blocks.begin(), of.costs.stages[at].blocks.end());
     const double in_flight =
         of.schedule == nullptr ? 1 : static_cast<double>(of.in_flight[rank]) / static_cast<double>(of.chunks());
@@ -124,7 +132,7 @@ void Estimator::choose_memory(Question& of, Estimate& estimate) const {
     estimate.recomputed += choice.recomputed;
     estimate.in_file += choice.in_file;
     estimate.points += choice.points;
-    for (size_t at = rank; at < of.costs.stages.size(); at += of.ranks) {
+    for (const size_t at : of.stages_of(rank)) {
       of.lost[at] = choice.seconds / of.chunks();
       of.least_lost[at] = choice.bound_seconds / of.chunks();
     }
@@ -143,7 +151,7 @@ double Estimator::gradient_seconds(const Question& of) const {
   double longest = 0;
   for (size_t rank = 0; rank < of.ranks; ++rank) {
     double bytes = 0, rows = 0, late = 0;
-    for (size_t at = rank; at < of.costs.stages.size(); at += of.ranks) bytes += of.costs.stages[at].gradient_bytes;
+    for (const size_t at : of.stages_of(rank)) bytes += of.costs.stages[at].gradient_bytes;
     // Late multiply: rows of a layer travel in place of its gradient where that takes less time.
     const bool may_be_late = s.late_multiply && s.zero == 0 && s.tensor == 1 && s.pipeline == 1 && s.accumulate == 1;
     if (may_be_late)
@@ -186,7 +194,7 @@ Estimate Estimator::estimate(const Strategy& strategy) {
                                                            static_cast<int>(strategy.micro_batches), chunks))
               .first;
     of.schedule = &schedule->second;
-    of.in_flight = passes::simulate(*of.schedule, chunks, of.times).most_waiting;
+    of.in_flight = passes::simulate(*of.schedule, of.times).most_waiting;
   }
   Estimate estimate;
   choose_memory(of, estimate);
@@ -194,7 +202,7 @@ Estimate Estimator::estimate(const Strategy& strategy) {
   double busy = 0;
   for (size_t rank = 0; rank < of.ranks; ++rank) {
     double own = 0, update = 0;
-    for (size_t at = rank; at < of.costs.stages.size(); at += of.ranks) {
+    for (const size_t at : of.stages_of(rank)) {
       own += of.times.forward[at] + of.times.backward_inputs[at] + of.times.backward_weights[at] + of.lost[at];
       update += part(of.costs.stages[at].update_seconds, strategy.zero, 1, of.data());
     }

@@ -12,7 +12,7 @@ namespace weft::simulate {
 namespace {
 
 using passes::PipelineWork;
-using Order = passes::PipelineSchedule;
+using Order = passes::PipelineOrder;
 
 Order gpipe(int stages, int micro_batches) {
   Order order(static_cast<size_t>(stages));
@@ -29,7 +29,7 @@ Order one_forward_one_backward(int stages, int micro_batches, int chunks) {
          "interleaved stages want as many micro-batches as a multiple of the {} stages, there are {}; choose another "
          "batch, or chunks=1",
          stages, micro_batches);
-  return passes::make_pipeline_schedule(chunks > 1 ? "interleaved" : "1f1b", stages, micro_batches, chunks);
+  return passes::make_pipeline_schedule(chunks > 1 ? "interleaved" : "1f1b", stages, micro_batches, chunks).order;
 }
 
 /// Greedy: what others wait for first, gradients of weights where nothing else can be done, or memory is used up.

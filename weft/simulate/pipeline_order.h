@@ -11,8 +11,8 @@ namespace weft::simulate {
 
 /// Per stage. `forward`, `backward`, `weights`: seconds of a micro-batch on a stage, by which zero-bubble schedules
 /// fill gaps. Error(usage) where interleaved stages do not divide the micro-batches.
-passes::PipelineSchedule pipeline_order(PipelineSchedule schedule, int stages, int micro_batches, int chunks,
-                                        double forward, double backward, double weights);
+passes::PipelineOrder pipeline_order(PipelineSchedule schedule, int stages, int micro_batches, int chunks,
+                                     double forward, double backward, double weights);
 
 /// Whether gradients of weights are steps of their own.
 inline bool splits_backward(PipelineSchedule schedule) {

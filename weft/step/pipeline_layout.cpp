@@ -119,7 +119,7 @@ class LayoutBuilder {
     for (size_t number = 0; number < layout_.messages.size(); ++number)
       sent[layout_.messages[number].value.index].push_back(number);
     for (int rank = 0; rank < layout_.ranks; ++rank) {
-      const std::vector<PipelineSlot>& slots = layout_.schedule[static_cast<size_t>(rank)];
+      const std::vector<PipelineSlot>& slots = layout_.schedule.order[static_cast<size_t>(rank)];
       for (size_t at = 0; at < slots.size(); ++at) {
         const auto m = static_cast<size_t>(slots[at].micro_batch);
         for (const NodeId id : layout_.nodes_of(rank, slots[at])) {
@@ -154,7 +154,7 @@ double link_seconds(const MicroBatch& micro, const PipelineLayout& layout) {
 
 std::vector<NodeId> PipelineLayout::nodes_of(int rank, const PipelineSlot& slot) const {
   std::vector<NodeId> nodes;
-  const int stage = slot.chunk * ranks + rank;
+  const int stage = schedule.placement.stage_of(rank, slot.chunk);
   for (size_t index = 0; index < staged.stage.size(); ++index)
     if (staged.is_alive[index] && staged.stage[index] == stage && is_of(slot.work, staged.work[index]))
       nodes.push_back(NodeId{static_cast<int32_t>(index)});
@@ -179,7 +179,7 @@ PipelineLayout lay_out_pipeline(const MicroBatch& micro, const std::string& sche
   }
   LayoutBuilder(micro, layout).run();
   layout.staged.times.link = link_seconds(micro, layout);
-  layout.forecast = passes::simulate(layout.schedule, chunks, layout.staged.times);
+  layout.forecast = passes::simulate(layout.schedule, layout.staged.times);
   return layout;
 }
 

@@ -24,7 +24,7 @@ struct PipelineMessage {
 struct PipelineLayout {
   int ranks = 1, chunks = 1, micro_batches = 1;
   passes::StagedGraph staged;
-  passes::PipelineSchedule schedule;
+  passes::PipelineSchedule schedule;  // also which rank has which stage
   passes::PipelineForecast forecast;
   std::vector<PipelineMessage> messages;
   std::map<std::pair<int32_t, int>, size_t> message_to;  // by value and reader
@@ -36,7 +36,7 @@ struct PipelineLayout {
   static constexpr int kNobody = -1;
   int rank_of(NodeId node) const {
     const int stage = staged.stage[static_cast<size_t>(node.index)];
-    return stage == passes::kNoStage ? kNobody : stage % ranks;
+    return stage == passes::kNoStage ? kNobody : schedule.placement.rank_of(stage);
   }
   int rank_of(const Graph& graph, ValueId value) const {
     const NodeId producer = graph.value(value).producer;

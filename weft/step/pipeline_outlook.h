@@ -11,7 +11,8 @@ namespace weft::step {
 struct PipelineOutlook {
   std::string schedule;
   int rank = 0, ranks = 1;  // along the axis pipeline
-  int micro_batches = 1, chunks = 1;
+  int micro_batches = 1;
+  passes::StagePlacement placement = {};
   passes::PipelineForecast forecast;  // of all ranks, by the cost model
   std::string cut;                    // a fingerprint of what all ranks must have decided alike
   int64_t sent_bytes = 0;             // by this rank, in each step, to the other stages

@@ -72,10 +72,9 @@ class PipelineStep {
 
  private:
   static PipelineLayout lay_out(const MicroBatch& micro, const spec::RunSpec& spec, const CostModel& costs) {
-    const bool has_chunks = spec.pipeline.schedule == "interleaved";
     return lay_out_pipeline(micro, spec.pipeline.schedule, static_cast<int>(spec.mesh.pipeline),
                             static_cast<int>(spec.pipeline.micro_batches),
-                            has_chunks ? static_cast<int>(spec.pipeline.chunks) : 1, costs,
+                            passes::chunks_of(spec.pipeline.schedule, static_cast<int>(spec.pipeline.chunks)), costs,
                             static_cast<int>(std::max<int64_t>(spec.threads, 1)));
   }
 
@@ -360,7 +359,7 @@ class PipelineStep {
                             .rank = place_.rank,
                             .ranks = layout_.ranks,
                             .micro_batches = layout_.micro_batches,
-                            .chunks = layout_.chunks,
+                            .placement = layout_.schedule.placement,
                             .forecast = layout_.forecast,
                             .cut = fmt::format("{:016x}", hash_name(description_of_cut()))};
     const auto own = static_cast<size_t>(place_.rank);
@@ -375,7 +374,7 @@ class PipelineStep {
   std::string description_of_cut() const {
     std::string text = print_graph(micro_.graph);
     for (const int stage : layout_.staged.stage) text += fmt::format("{} ", stage);
-    for (const auto& slots : layout_.schedule)
+    for (const auto& slots : layout_.schedule.order)
       for (const passes::PipelineSlot& slot : slots)
         text += fmt::format("{},{},{} ", static_cast<int>(slot.work), slot.micro_batch, slot.chunk);
     return text;

@@ -78,7 +78,7 @@ std::string RankGraph::named(int m, const std::string& name) const {
 }
 
 void RankGraph::add_slots() {
-  const auto count = layout_.schedule[static_cast<size_t>(place_.rank)].size();
+  const auto count = layout_.schedule.order[static_cast<size_t>(place_.rank)].size();
   for (size_t at = 0; at < count; ++at) add_slot(at);
   now_ = count;
 }
@@ -86,7 +86,7 @@ void RankGraph::add_slots() {
 void RankGraph::add_slot(size_t at) {
   now_ = at;
   const auto rank = static_cast<size_t>(place_.rank);
-  const passes::PipelineSlot& slot = layout_.schedule[rank][at];
+  const passes::PipelineSlot& slot = layout_.schedule.order[rank][at];
   if (at == 0) expect(0);
   // Room for what comes is made before anything is waited for.
   expect(at + 1);

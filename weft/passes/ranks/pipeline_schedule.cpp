@@ -40,26 +40,26 @@ Slots one_forward_one_backward(int rank, int ranks, int micro_batches) {
 /// When each piece of work of each stage is done; kNever: it is not yet.
 class Done {
  public:
-  Done(int ranks, int chunks, int micro_batches, double link)
-      : ranks_(ranks), stages_(ranks * chunks), micro_batches_(micro_batches), link_(link) {
+  Done(const StagePlacement& placement, int micro_batches, double link)
+      : placement_(placement), stages_(placement.stages()), micro_batches_(micro_batches), link_(link) {
     for (std::vector<double>& times : times_)
       times.assign(static_cast<size_t>(stages_) * static_cast<size_t>(micro_batches), kNever);
   }
 
-  int stage_of(int rank, const PipelineSlot& slot) const { return slot.chunk * ranks_ + rank; }
-  bool is_one(int rank, const PipelineSlot& slot) const {
+  int stage_of(int rank, const PipelineSlot& slot) const { return placement_.stage_of(rank, slot.chunk); }
+  bool is_one(const PipelineSlot& slot) const {
     return slot.micro_batch >= 0 && slot.micro_batch < micro_batches_ && slot.chunk >= 0 &&
-           stage_of(rank, slot) < stages_;
+           slot.chunk < placement_.chunks;
   }
 
   /// When its operands are there; kNever where that is not known yet.
   double ready(int rank, const PipelineSlot& slot) const {
     const int stage = stage_of(rank, slot), m = slot.micro_batch;
-    const double link = ranks_ > 1 ? link_ : 0;
-    if (slot.work == PipelineWork::forward) return stage == 0 ? 0 : at(kForward, stage - 1, m) + link;
+    if (slot.work == PipelineWork::forward)
+      return stage == 0 ? 0 : at(kForward, stage - 1, m) + link_from(stage - 1, rank);
     if (slot.work == PipelineWork::backward_weights) return at(kInputs, stage, m);
     const double own = at(kForward, stage, m);
-    return stage + 1 == stages_ ? own : std::max(own, at(kInputs, stage + 1, m) + link);
+    return stage + 1 == stages_ ? own : std::max(own, at(kInputs, stage + 1, m) + link_from(stage + 1, rank));
   }
 
   /// False where it is done already.
@@ -86,11 +86,13 @@ class Done {
 
  private:
   static constexpr size_t kForward = 0, kInputs = 1, kWeights = 2;
+  double link_from(int stage, int rank) const { return placement_.rank_of(stage) == rank ? 0 : link_; }
   double at(size_t kind, int stage, int micro_batch) const {
     return times_[kind][static_cast<size_t>(stage * micro_batches_ + micro_batch)];
   }
 
-  const int ranks_, stages_, micro_batches_;
+  const StagePlacement placement_;
+  const int stages_, micro_batches_;
   const double link_;
   std::array<std::vector<double>, 3> times_;
 };
@@ -129,6 +131,84 @@ Slots interleaved(int rank, int ranks, int micro_batches, int chunks) {
   return slots;
 }
 
+/// ZB-V, slot by slot: the rank that can begin something first does so. A rank that has a choice goes on backward, then
+/// forward, its later chunk first, and computes gradients of weights only where nothing else can begin. It keeps no
+/// more than so many chunks of micro-batches.
+class ZeroBubbleV {
+ public:
+  ZeroBubbleV(int ranks, int micro_batches)
+      : placement_{.ranks = ranks, .chunks = 2, .is_v = true},
+        micro_batches_(micro_batches),
+        done_(placement_, micro_batches, /*link=*/0),
+        free_(static_cast<size_t>(ranks), 0),
+        kept_(static_cast<size_t>(ranks), 0),
+        counts_(static_cast<size_t>(ranks)),
+        next_(static_cast<size_t>(ranks)) {}
+
+  PipelineSchedule run() {
+    PipelineSchedule schedule{PipelineOrder(free_.size()), placement_};
+    for (int rank = 0; rank < placement_.ranks; ++rank) find_next(rank);
+    for (int left = 3 * placement_.stages() * micro_batches_; left > 0; --left) {
+      int rank = 0;
+      for (int other = 1; other < placement_.ranks; ++other)
+        if (is_sooner(at(next_, other), at(next_, rank))) rank = other;
+      const Next chosen = at(next_, rank);
+      check(chosen.begin < kNever, "a pipeline that waits for itself");
+      at(schedule.order, rank).push_back(chosen.slot);
+      at(free_, rank) = chosen.begin + 1;
+      done_.set(rank, chosen.slot, chosen.begin + 1);
+      ++count(rank, chosen.slot.work, chosen.slot.chunk);
+      if (chosen.slot.work == PipelineWork::forward) ++at(kept_, rank);
+      if (chosen.slot.work == PipelineWork::backward_weights) --at(kept_, rank);
+      // Only neighbours read what it has made.
+      for (int near = std::max(rank - 1, 0); near <= std::min(rank + 1, placement_.ranks - 1); ++near) find_next(near);
+    }
+    return schedule;
+  }
+
+ private:
+  struct Next {
+    double begin = kNever;
+    int urgency = 0;  // the least is the most urgent
+    PipelineSlot slot = {};
+  };
+  static bool is_sooner(const Next& one, const Next& other) {
+    return std::pair(one.begin, one.urgency) < std::pair(other.begin, other.urgency);
+  }
+  template <typename T>
+  static T& at(std::vector<T>& of, int rank) {
+    return of[static_cast<size_t>(rank)];
+  }
+  int& count(int rank, PipelineWork work, int chunk) {
+    return at(counts_, rank)[static_cast<size_t>(work)][static_cast<size_t>(chunk)];
+  }
+
+  void find_next(int rank) {
+    constexpr std::pair<PipelineWork, int> kByUrgency[] = {
+        {PipelineWork::backward_inputs, 0}, {PipelineWork::backward_inputs, 1},  {PipelineWork::forward, 1},
+        {PipelineWork::forward, 0},         {PipelineWork::backward_weights, 0}, {PipelineWork::backward_weights, 1}};
+    Next& next = at(next_, rank) = {};
+    int urgency = 0;
+    for (const auto& [work, chunk] : kByUrgency) {
+      const PipelineSlot slot{work, count(rank, work, chunk), chunk};
+      const bool is_full = work == PipelineWork::forward && at(kept_, rank) >= placement_.stages();
+      if (slot.micro_batch < micro_batches_ && !is_full) {
+        const Next found{std::max(at(free_, rank), done_.ready(rank, slot)), urgency, slot};
+        if (is_sooner(found, next)) next = found;
+      }
+      ++urgency;
+    }
+  }
+
+  const StagePlacement placement_;
+  const int micro_batches_;
+  Done done_;
+  std::vector<double> free_;
+  std::vector<int> kept_;                                  // chunks of micro-batches that are not all backward
+  std::vector<std::array<std::array<int, 2>, 4>> counts_;  // per rank, work and chunk
+  std::vector<Next> next_;
+};
+
 std::string_view name_of(PipelineWork work) {
   constexpr std::string_view kNames[] = {"forward", "backward", "the gradients of the inputs",
                                          "the gradients of the weights"};
@@ -147,7 +227,7 @@ double seconds_of(const PipelineTimes& times, int stage, PipelineWork work) {
 }  // namespace
 
 const std::vector<std::string>& pipeline_schedules() {
-  static const std::vector<std::string> names = {"gpipe", "1f1b", "interleaved", "zero_bubble"};
+  static const std::vector<std::string> names = {"gpipe", "1f1b", "interleaved", "zero_bubble", "zero_bubble_v"};
   return names;
 }
 
@@ -156,15 +236,26 @@ PipelineSchedule make_pipeline_schedule(std::string_view name, int ranks, int mi
   const std::vector<std::string>& known = pipeline_schedules();
   if (std::find(known.begin(), known.end(), name) == known.end())
     fail(ErrorKind::usage, "there is no schedule '{}' of a pipeline{}", name, suggestion(std::string(name), known));
-  if (chunks > 1 && name != "interleaved")
-    fail(ErrorKind::usage, "the schedule '{}' has one chunk per rank, not {}; choose 'interleaved'", name, chunks);
-  PipelineSchedule schedule;
+  if (const int own = chunks_of(name, chunks); own != chunks)
+    fail(ErrorKind::usage, "the schedule '{}' has {} per rank, not {}; choose 'interleaved'", name,
+         own == 1 ? "one chunk" : "two chunks", chunks);
+  if (name == "zero_bubble_v") return ZeroBubbleV(ranks, micro_batches).run();
+  PipelineSchedule schedule{.order = {}, .placement = {.ranks = ranks, .chunks = chunks}};
   for (int rank = 0; rank < ranks; ++rank)
-    schedule.push_back(name == "gpipe"         ? gpipe(micro_batches)
-                       : name == "zero_bubble" ? zero_bubble(rank, ranks, micro_batches)
-                       : chunks > 1            ? interleaved(rank, ranks, micro_batches, chunks)
-                                               : one_forward_one_backward(rank, ranks, micro_batches));
+    schedule.order.push_back(name == "gpipe"         ? gpipe(micro_batches)
+                             : name == "zero_bubble" ? zero_bubble(rank, ranks, micro_batches)
+                             : chunks > 1            ? interleaved(rank, ranks, micro_batches, chunks)
+                                                     : one_forward_one_backward(rank, ranks, micro_batches));
   return schedule;
+}
+
+PipelineSchedule make_pipeline_schedule(std::string_view name, int ranks, int micro_batches) {
+  return make_pipeline_schedule(name, ranks, micro_batches, chunks_of(name, 1));
+}
+
+int chunks_of(std::string_view name, int wanted) {
+  if (name == "zero_bubble_v") return 2;
+  return name == "interleaved" ? wanted : 1;
 }
 
 double PipelineForecast::bubble() const {
@@ -172,12 +263,12 @@ double PipelineForecast::bubble() const {
   return seconds > 0 ? idle_seconds / (seconds * static_cast<double>(idle.size())) : 0;
 }
 
-PipelineForecast simulate(const PipelineSchedule& schedule, int chunks, const PipelineTimes& times) {
-  const int ranks = static_cast<int>(schedule.size());
+PipelineForecast simulate(const PipelineSchedule& of, const PipelineTimes& times) {
+  const PipelineOrder& schedule = of.order;
   int micro_batches = 0;
   for (const Slots& slots : schedule)
     for (const PipelineSlot& slot : slots) micro_batches = std::max(micro_batches, slot.micro_batch + 1);
-  Done done(ranks, chunks, micro_batches, times.link);
+  Done done(of.placement, micro_batches, times.link);
   PipelineForecast forecast;
   forecast.begins.resize(schedule.size());
   forecast.ends.resize(schedule.size());
@@ -191,7 +282,7 @@ PipelineForecast simulate(const PipelineSchedule& schedule, int chunks, const Pi
       std::vector<double>& ends = forecast.ends[at];
       while (ends.size() < schedule[at].size()) {
         const PipelineSlot& slot = schedule[at][ends.size()];
-        if (!done.is_one(rank, slot)) fail(ErrorKind::usage, "rank {} of the pipeline has no such work", rank);
+        if (!done.is_one(slot)) fail(ErrorKind::usage, "rank {} of the pipeline has no such work", rank);
         const double ready = done.ready(rank, slot);
         if (ready == kNever) break;
         const double begin = std::max(ready, ends.empty() ? 0 : ends.back());

@@ -65,7 +65,8 @@ std::vector<RecipeKey> rank_keys() {
   for (RecipeKey& key :
        KeySection<Pipeline>("pipeline", [](RunSpec& spec) -> Pipeline& { return spec.pipeline; })
            .add("schedule", &Pipeline::schedule,
-                {.choices = {"gpipe", "1f1b", "interleaved", "zero_bubble"}, .help = "in which ranks take turns"})
+                {.choices = {"gpipe", "1f1b", "interleaved", "zero_bubble", "zero_bubble_v"},
+                .help = "in which ranks take turns"})
            .quiet()
            .add("micro_batches", &Pipeline::micro_batches,
                 {.low = 1, .high = 4096, .help = "into which each rank's part of a batch is divided"})
