@@ -8,6 +8,7 @@
 
 #include "tests/support/error_of.h"
 #include "weft/base/error.h"
+#include "weft/base/rng.h"
 
 namespace weft::passes {
 namespace {
@@ -101,6 +102,29 @@ TEST(PipelineSchedule, AVWaitsForOnePassOfHalfStages) {
       EXPECT_EQ(forecast.seconds, 6 * micro_batches + ranks - 1) << ranks << " " << micro_batches;
       for (const int kept : forecast.most_waiting) EXPECT_LE(kept, 2 * ranks) << "as the first rank of 1f1b";
     }
+}
+
+TEST(PipelineSchedule, AVFollowsTheTimesOfItsStages) {
+  PipelineTimes times = equal_times(4, 1, 2, 0.05);
+  times.backward_inputs.assign(4, 1.2);
+  times.backward_weights.assign(4, 0.8);
+  const auto bubble = [&](const PipelineSchedule& schedule) { return simulate(schedule, times).bubble(); };
+  const double by_times = bubble(make_pipeline_schedule("zero_bubble_v", 2, 4, 2, times));
+  EXPECT_LT(by_times, bubble(make_pipeline_schedule("zero_bubble_v", 2, 4)) - 0.03);
+  EXPECT_LT(by_times, 0.11);
+}
+
+// Whatever the stages take, no rank waits for ever.
+TEST(PipelineSchedule, AVOfUnequalStagesEnds) {
+  RandomStream random(3);
+  for (int draw = 0; draw < 200; ++draw) {
+    const int ranks = 1 + static_cast<int>(random.below(8)), micro_batches = 1 + static_cast<int>(random.below(12));
+    PipelineTimes times = equal_times(2 * ranks, 1, 2, random.uniform());
+    for (std::vector<double>* of : {&times.forward, &times.backward_inputs, &times.backward_weights})
+      for (double& seconds : *of) seconds = 0.1 + 2 * random.uniform();
+    const PipelineSchedule schedule = make_pipeline_schedule("zero_bubble_v", ranks, micro_batches, 2, times);
+    for (const int kept : simulate(schedule, times).most_waiting) EXPECT_LE(kept, 2 * ranks);
+  }
 }
 
 TEST(PipelineSchedule, AVBeginsAndEndsOnTheFirstRank) {

@@ -14,11 +14,11 @@ struct Estimator::Question {
   const Strategy& strategy;
   const StagedCosts& costs;
   const predict::ExchangeTimes& exchange;
-  const passes::PipelineSchedule* schedule = nullptr;  // null: no pipeline
-  size_t ranks = 1;                                    // of the pipeline
-  passes::PipelineTimes times = {};                    // of the stages, with what is computed twice
-  std::vector<double> lost = {}, least_lost = {};      // per stage: seconds of the latter, and at least
-  std::vector<int> in_flight = {};                     // per rank: micro-batches of a chunk, over all its chunks
+  std::shared_ptr<const passes::PipelineSchedule> schedule = {};  // null: no pipeline
+  size_t ranks = 1;                                               // of the pipeline
+  passes::PipelineTimes times = {};                               // of the stages, with what is computed twice
+  std::vector<double> lost = {}, least_lost = {};                 // per stage: seconds of the latter, and at least
+  std::vector<int> in_flight = {};  // per rank: micro-batches of a chunk, over all its chunks
 
   int chunks() const { return static_cast<int>(costs.stages.size() / ranks); }
   /// Without a pipeline the one there is.
@@ -177,6 +177,20 @@ double Estimator::gradient_seconds(const Question& of) const {
   return std::max(0.0, longest - window);
 }
 
+/// Those that do not depend on times are made once.
+std::shared_ptr<const passes::PipelineSchedule> Estimator::schedule_of(const Question& of) {
+  const Strategy& strategy = of.strategy;
+  const auto make = [&] {
+    return std::make_shared<const passes::PipelineSchedule>(
+        passes::make_pipeline_schedule(strategy.schedule, static_cast<int>(strategy.pipeline),
+                                       static_cast<int>(strategy.micro_batches), of.chunks(), of.times));
+  };
+  if (passes::place_stages(strategy.schedule, static_cast<int>(strategy.pipeline), of.chunks()).is_v) return make();
+  auto& known = schedules_[std::tuple(strategy.schedule, strategy.pipeline, strategy.micro_batches, of.chunks())];
+  if (known == nullptr) known = make();
+  return known;
+}
+
 Estimate Estimator::estimate(const Strategy& strategy) {
   Question of{.strategy = strategy,
               .costs = profile_.costs(strategy.rows(), strategy.tensor, stages_of(strategy)),
@@ -184,16 +198,7 @@ Estimate Estimator::estimate(const Strategy& strategy) {
               .ranks = static_cast<size_t>(strategy.pipeline)};
   add_times(of);
   if (strategy.pipeline > 1) {
-    const int chunks = of.chunks();
-    const auto key = std::tuple(strategy.schedule, strategy.pipeline, strategy.micro_batches, int64_t{chunks});
-    auto schedule = schedules_.find(key);
-    if (schedule == schedules_.end())
-      schedule =
-          schedules_
-              .emplace(key, passes::make_pipeline_schedule(strategy.schedule, static_cast<int>(strategy.pipeline),
-                                                           static_cast<int>(strategy.micro_batches), chunks))
-              .first;
-    of.schedule = &schedule->second;
+    of.schedule = schedule_of(of);
     of.in_flight = passes::simulate(*of.schedule, of.times).most_waiting;
   }
   Estimate estimate;

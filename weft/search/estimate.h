@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <tuple>
 
@@ -40,6 +41,7 @@ class Estimator {
   const predict::ExchangeTimes& exchange_of(const predict::Strategy& strategy);
   double exchange_seconds(const StageCost& stage, Work work, const Question& of) const;
   void add_times(Question& of) const;
+  std::shared_ptr<const passes::PipelineSchedule> schedule_of(const Question& of);
   void choose_memory(Question& of, Estimate& estimate) const;
   double schedule_seconds(const Question& of, bool at_least) const;
   double gradient_seconds(const Question& of) const;
@@ -51,7 +53,7 @@ class Estimator {
   const predict::PlannedModel& model_;
   const predict::Place& place_;
   const double memory_bytes_;
-  std::map<std::tuple<std::string, int64_t, int64_t, int64_t>, passes::PipelineSchedule> schedules_;
+  std::map<std::tuple<std::string, int64_t, int64_t, int>, std::shared_ptr<const passes::PipelineSchedule>> schedules_;
   std::map<std::pair<int64_t, int64_t>, predict::ExchangeTimes> exchanges_;  // by tensor and pipeline
 };
 

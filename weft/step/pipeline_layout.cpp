@@ -23,11 +23,34 @@ class LayoutBuilder {
  public:
   LayoutBuilder(const MicroBatch& micro, PipelineLayout& layout) : micro_(micro), layout_(layout) {}
 
-  void run() {
+  /// What the placement of the stages decides.
+  void find_messages() {
     find_terms();
     find_holders();
-    find_messages();
-    time_messages();
+    find_readers();
+  }
+
+  /// In which slots messages are sent, and read for the first time.
+  void time_messages() {
+    std::map<int32_t, std::vector<size_t>> sent;  // messages by value
+    for (size_t number = 0; number < layout_.messages.size(); ++number)
+      sent[layout_.messages[number].value.index].push_back(number);
+    for (int rank = 0; rank < layout_.ranks; ++rank) {
+      const std::vector<PipelineSlot>& slots = layout_.schedule.order[static_cast<size_t>(rank)];
+      for (size_t at = 0; at < slots.size(); ++at) {
+        const auto m = static_cast<size_t>(slots[at].micro_batch);
+        for (const NodeId id : layout_.nodes_of(rank, slots[at])) {
+          for (const ValueId input : graph().node(id).inputs) {
+            const auto message = layout_.message_to.find({input.index, rank});
+            if (message == layout_.message_to.end()) continue;
+            size_t& first = layout_.messages[message->second].first_read[m];
+            first = std::min(first, at);
+          }
+          for (const ValueId output : graph().node(id).outputs)
+            for (const size_t number : sent[output.index]) layout_.messages[number].sent[m] = at;
+        }
+      }
+    }
   }
 
  private:
@@ -97,7 +120,7 @@ class LayoutBuilder {
     return input.kind == InputKind::state && !input.name.starts_with(kSlotPrefix);
   }
 
-  void find_messages() {
+  void find_readers() {
     for (size_t index = 0; index < graph().nodes().size(); ++index) {
       const NodeId id{static_cast<int32_t>(index)};
       const int rank = layout_.rank_of(id);
@@ -109,29 +132,6 @@ class LayoutBuilder {
         const auto count = static_cast<size_t>(layout_.micro_batches);
         layout_.messages.push_back(
             {input, from, rank, std::vector<size_t>(count), std::vector<size_t>(count, kUnread)});
-      }
-    }
-  }
-
-  /// In which slots messages are sent, and read for the first time.
-  void time_messages() {
-    std::map<int32_t, std::vector<size_t>> sent;  // messages by value
-    for (size_t number = 0; number < layout_.messages.size(); ++number)
-      sent[layout_.messages[number].value.index].push_back(number);
-    for (int rank = 0; rank < layout_.ranks; ++rank) {
-      const std::vector<PipelineSlot>& slots = layout_.schedule.order[static_cast<size_t>(rank)];
-      for (size_t at = 0; at < slots.size(); ++at) {
-        const auto m = static_cast<size_t>(slots[at].micro_batch);
-        for (const NodeId id : layout_.nodes_of(rank, slots[at])) {
-          for (const ValueId input : graph().node(id).inputs) {
-            const auto message = layout_.message_to.find({input.index, rank});
-            if (message == layout_.message_to.end()) continue;
-            size_t& first = layout_.messages[message->second].first_read[m];
-            first = std::min(first, at);
-          }
-          for (const ValueId output : graph().node(id).outputs)
-            for (const size_t number : sent[output.index]) layout_.messages[number].sent[m] = at;
-        }
       }
     }
   }
@@ -167,7 +167,7 @@ PipelineLayout lay_out_pipeline(const MicroBatch& micro, const std::string& sche
   layout.ranks = ranks;
   layout.chunks = chunks;
   layout.micro_batches = micro_batches;
-  layout.schedule = passes::make_pipeline_schedule(schedule, ranks, micro_batches, chunks);
+  layout.schedule.placement = passes::place_stages(schedule, ranks, chunks);
   std::vector<ValueId> gradients;
   for (const TrainedParameter& parameter : micro.trained) gradients.push_back(parameter.gradient);
   try {
@@ -177,8 +177,11 @@ PipelineLayout lay_out_pipeline(const MicroBatch& micro, const std::string& sche
          micro.graph.name(), ranks, chunks > 1 ? fmt::format(" with pipeline.chunks = {}", chunks) : "", error.what(),
          chunks > 1 ? ", or fewer chunks" : "");
   }
-  LayoutBuilder(micro, layout).run();
+  LayoutBuilder builder(micro, layout);
+  builder.find_messages();
   layout.staged.times.link = link_seconds(micro, layout);
+  layout.schedule = passes::make_pipeline_schedule(schedule, ranks, micro_batches, chunks, layout.staged.times);
+  builder.time_messages();
   layout.forecast = passes::simulate(layout.schedule, layout.staged.times);
   return layout;
 }

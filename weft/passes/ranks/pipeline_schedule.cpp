@@ -131,15 +131,35 @@ Slots interleaved(int rank, int ranks, int micro_batches, int chunks) {
   return slots;
 }
 
+double seconds_of(const PipelineTimes& times, int stage, PipelineWork work) {
+  const auto at = static_cast<size_t>(stage);
+  double seconds = work == PipelineWork::forward ? times.forward.at(at) : 0;
+  if (work == PipelineWork::backward || work == PipelineWork::backward_inputs) seconds += times.backward_inputs.at(at);
+  if (work == PipelineWork::backward || work == PipelineWork::backward_weights)
+    seconds += times.backward_weights.at(at);
+  return seconds;
+}
+
+/// How ZeroBubbleV places work.
+struct PlacingRule {
+  /// Rather than beginning gradients of weights, a rank waits so long for more urgent work, in parts of what they take.
+  double patience = 0;
+  /// Whether the earlier chunk leaves room for a micro-batch of the later one. Without it ranks may wait for each
+  /// other, but with equal times none does.
+  bool leaves_room = true;
+};
+
 /// ZB-V, slot by slot: the rank that can begin something first does so. A rank that has a choice goes on backward, then
 /// forward, its later chunk first, and computes gradients of weights only where nothing else can begin. It keeps no
 /// more than so many chunks of micro-batches.
 class ZeroBubbleV {
  public:
-  ZeroBubbleV(int ranks, int micro_batches)
+  ZeroBubbleV(int ranks, int micro_batches, const PipelineTimes& times, const PlacingRule& rule)
       : placement_{.ranks = ranks, .chunks = 2, .is_v = true},
         micro_batches_(micro_batches),
-        done_(placement_, micro_batches, /*link=*/0),
+        times_(times),
+        rule_(rule),
+        done_(placement_, micro_batches, times.link),
         free_(static_cast<size_t>(ranks), 0),
         kept_(static_cast<size_t>(ranks), 0),
         counts_(static_cast<size_t>(ranks)),
@@ -152,14 +172,7 @@ class ZeroBubbleV {
       int rank = 0;
       for (int other = 1; other < placement_.ranks; ++other)
         if (is_sooner(at(next_, other), at(next_, rank))) rank = other;
-      const Next chosen = at(next_, rank);
-      check(chosen.begin < kNever, "a pipeline that waits for itself");
-      at(schedule.order, rank).push_back(chosen.slot);
-      at(free_, rank) = chosen.begin + 1;
-      done_.set(rank, chosen.slot, chosen.begin + 1);
-      ++count(rank, chosen.slot.work, chosen.slot.chunk);
-      if (chosen.slot.work == PipelineWork::forward) ++at(kept_, rank);
-      if (chosen.slot.work == PipelineWork::backward_weights) --at(kept_, rank);
+      place(at(next_, rank), rank, schedule);
       // Only neighbours read what it has made.
       for (int near = std::max(rank - 1, 0); near <= std::min(rank + 1, placement_.ranks - 1); ++near) find_next(near);
     }
@@ -183,25 +196,46 @@ class ZeroBubbleV {
     return at(counts_, rank)[static_cast<size_t>(work)][static_cast<size_t>(chunk)];
   }
 
+  void place(const Next& chosen, int rank, PipelineSchedule& schedule) {
+    check(chosen.begin < kNever, "a pipeline that waits for itself");
+    const PipelineSlot slot = chosen.slot;
+    at(schedule.order, rank).push_back(slot);
+    const double end = chosen.begin + seconds_of(times_, placement_.stage_of(rank, slot.chunk), slot.work);
+    at(free_, rank) = end;
+    done_.set(rank, slot, end);
+    ++count(rank, slot.work, slot.chunk);
+    if (slot.work == PipelineWork::forward) ++at(kept_, rank);
+    if (slot.work == PipelineWork::backward_weights) --at(kept_, rank);
+  }
+
+  bool has_room(int rank, int chunk) {
+    const bool leaves = rule_.leaves_room && chunk == 0 && count(rank, PipelineWork::forward, 1) < micro_batches_;
+    return at(kept_, rank) + (leaves ? 1 : 0) < placement_.stages();
+  }
+
   void find_next(int rank) {
     constexpr std::pair<PipelineWork, int> kByUrgency[] = {
         {PipelineWork::backward_inputs, 0}, {PipelineWork::backward_inputs, 1},  {PipelineWork::forward, 1},
         {PipelineWork::forward, 0},         {PipelineWork::backward_weights, 0}, {PipelineWork::backward_weights, 1}};
-    Next& next = at(next_, rank) = {};
+    Next urgent, weights;
     int urgency = 0;
     for (const auto& [work, chunk] : kByUrgency) {
       const PipelineSlot slot{work, count(rank, work, chunk), chunk};
-      const bool is_full = work == PipelineWork::forward && at(kept_, rank) >= placement_.stages();
-      if (slot.micro_batch < micro_batches_ && !is_full) {
-        const Next found{std::max(at(free_, rank), done_.ready(rank, slot)), urgency, slot};
-        if (is_sooner(found, next)) next = found;
-      }
       ++urgency;
+      if (slot.micro_batch == micro_batches_ || (work == PipelineWork::forward && !has_room(rank, chunk))) continue;
+      const Next found{std::max(at(free_, rank), done_.ready(rank, slot)), urgency, slot};
+      Next& best = work == PipelineWork::backward_weights ? weights : urgent;
+      if (is_sooner(found, best)) best = found;
     }
+    const int stage = placement_.stage_of(rank, weights.slot.chunk);
+    const double waits = rule_.patience * seconds_of(times_, stage, PipelineWork::backward_weights);
+    at(next_, rank) = weights.begin + waits < urgent.begin ? weights : urgent;
   }
 
   const StagePlacement placement_;
   const int micro_batches_;
+  const PipelineTimes& times_;
+  const PlacingRule rule_;
   Done done_;
   std::vector<double> free_;
   std::vector<int> kept_;                                  // chunks of micro-batches that are not all backward
@@ -209,19 +243,25 @@ class ZeroBubbleV {
   std::vector<Next> next_;
 };
 
+/// The best of several orders by these times; that for equal times is one of them.
+PipelineSchedule zero_bubble_v(int ranks, int micro_batches, const PipelineTimes& times) {
+  PipelineSchedule best =
+      ZeroBubbleV(ranks, micro_batches, equal_times(2 * ranks, 1, 2), {.patience = 0, .leaves_room = false}).run();
+  double least = simulate(best, times).seconds;
+  for (const double patience : {0.0, 0.25, 0.5}) {
+    PipelineSchedule other = ZeroBubbleV(ranks, micro_batches, times, {.patience = patience}).run();
+    const double seconds = simulate(other, times).seconds;
+    if (seconds >= least * (1 - 1e-9)) continue;
+    least = seconds;
+    best = std::move(other);
+  }
+  return best;
+}
+
 std::string_view name_of(PipelineWork work) {
   constexpr std::string_view kNames[] = {"forward", "backward", "the gradients of the inputs",
                                          "the gradients of the weights"};
   return kNames[static_cast<size_t>(work)];
-}
-
-double seconds_of(const PipelineTimes& times, int stage, PipelineWork work) {
-  const auto at = static_cast<size_t>(stage);
-  double seconds = work == PipelineWork::forward ? times.forward.at(at) : 0;
-  if (work == PipelineWork::backward || work == PipelineWork::backward_inputs) seconds += times.backward_inputs.at(at);
-  if (work == PipelineWork::backward || work == PipelineWork::backward_weights)
-    seconds += times.backward_weights.at(at);
-  return seconds;
 }
 
 }  // namespace
@@ -231,22 +271,31 @@ const std::vector<std::string>& pipeline_schedules() {
   return names;
 }
 
-PipelineSchedule make_pipeline_schedule(std::string_view name, int ranks, int micro_batches, int chunks) {
-  check(ranks >= 1 && micro_batches >= 1 && chunks >= 1, "a pipeline of nothing");
+StagePlacement place_stages(std::string_view name, int ranks, int chunks) {
   const std::vector<std::string>& known = pipeline_schedules();
   if (std::find(known.begin(), known.end(), name) == known.end())
     fail(ErrorKind::usage, "there is no schedule '{}' of a pipeline{}", name, suggestion(std::string(name), known));
   if (const int own = chunks_of(name, chunks); own != chunks)
     fail(ErrorKind::usage, "the schedule '{}' has {} per rank, not {}; choose 'interleaved'", name,
          own == 1 ? "one chunk" : "two chunks", chunks);
-  if (name == "zero_bubble_v") return ZeroBubbleV(ranks, micro_batches).run();
-  PipelineSchedule schedule{.order = {}, .placement = {.ranks = ranks, .chunks = chunks}};
+  return {.ranks = ranks, .chunks = chunks, .is_v = name == "zero_bubble_v"};
+}
+
+PipelineSchedule make_pipeline_schedule(std::string_view name, int ranks, int micro_batches, int chunks,
+                                        const PipelineTimes& times) {
+  check(ranks >= 1 && micro_batches >= 1 && chunks >= 1, "a pipeline of nothing");
+  PipelineSchedule schedule{.order = {}, .placement = place_stages(name, ranks, chunks)};
+  if (name == "zero_bubble_v") return zero_bubble_v(ranks, micro_batches, times);
   for (int rank = 0; rank < ranks; ++rank)
     schedule.order.push_back(name == "gpipe"         ? gpipe(micro_batches)
                              : name == "zero_bubble" ? zero_bubble(rank, ranks, micro_batches)
                              : chunks > 1            ? interleaved(rank, ranks, micro_batches, chunks)
                                                      : one_forward_one_backward(rank, ranks, micro_batches));
   return schedule;
+}
+
+PipelineSchedule make_pipeline_schedule(std::string_view name, int ranks, int micro_batches, int chunks) {
+  return make_pipeline_schedule(name, ranks, micro_batches, chunks, equal_times(ranks * chunks, 1, 2));
 }
 
 PipelineSchedule make_pipeline_schedule(std::string_view name, int ranks, int micro_batches) {

@@ -10,8 +10,8 @@
 //     nobody waits for, fill the time in which a rank would wait. As many micro-batches wait as with 1f1b.
 //   zero_bubble_v: ZB-V (Qi et al. 2024, "Pipeline parallelism with controllable memory"): each rank has two stages, in
 //     a V, so that the last stage lies on the first rank, and gradients come back to it at once. Every rank keeps as
-//     much as the first one does with 1f1b, and none waits but at the beginning and the end. The order is found by
-//     placing work where it can begin first, with equal times for forward and both halves of backward.
+//     much as the first one does with 1f1b, and where all work takes equal times none waits but at the beginning and
+//     the end. The order is made by predicted times: work is placed where it can begin first.
 #pragma once
 
 #include <cstdint>
@@ -57,16 +57,24 @@ const std::vector<std::string>& pipeline_schedules();
 /// Of each rank by that schedule; `wanted`: of a schedule that takes any number.
 int chunks_of(std::string_view name, int wanted);
 
-/// All three at least 1. Error(usage) for an unknown name, or chunks that the schedule does not have.
-PipelineSchedule make_pipeline_schedule(std::string_view name, int ranks, int micro_batches, int chunks);
-/// With the least chunks that it has.
-PipelineSchedule make_pipeline_schedule(std::string_view name, int ranks, int micro_batches);
+/// Error(usage) for an unknown name, or chunks that the schedule does not have.
+StagePlacement place_stages(std::string_view name, int ranks, int chunks);
 
 /// Seconds, per stage; `link`: from a stage to the next one on another rank.
 struct PipelineTimes {
   std::vector<double> forward, backward_inputs, backward_weights;
   double link = 0;
 };
+/// Every stage alike: `backward` is divided into equal halves.
+PipelineTimes equal_times(int stages, double forward, double backward, double link = 0);
+
+/// All three at least 1. Only zero_bubble_v depends on the times. Errors of place_stages().
+PipelineSchedule make_pipeline_schedule(std::string_view name, int ranks, int micro_batches, int chunks,
+                                        const PipelineTimes& times);
+/// With equal times.
+PipelineSchedule make_pipeline_schedule(std::string_view name, int ranks, int micro_batches, int chunks);
+/// And the least chunks that it has.
+PipelineSchedule make_pipeline_schedule(std::string_view name, int ranks, int micro_batches);
 
 /// What the schedule makes of these times, where nothing else is waited for.
 struct PipelineForecast {
@@ -81,8 +89,5 @@ struct PipelineForecast {
 
 /// Error(usage) where a rank would wait for ever, or a piece of work is missing or there twice.
 PipelineForecast simulate(const PipelineSchedule& schedule, const PipelineTimes& times);
-
-/// Every stage alike: `backward` is divided into equal halves.
-PipelineTimes equal_times(int stages, double forward, double backward, double link = 0);
 
 }  // namespace weft::passes
