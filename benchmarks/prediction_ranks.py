@@ -33,7 +33,7 @@ STRATEGIES = {
     "zero 3": ["shard.zero=3"],
     "tensor 2": ["mesh.tensor=2"],
     **{f"pipeline 2, {schedule}": ["mesh.pipeline=2", f"pipeline.schedule={schedule}"]
-       for schedule in ("gpipe", "1f1b", "interleaved", "zero_bubble")},
+       for schedule in ("gpipe", "1f1b", "interleaved", "zero_bubble", "zero_bubble_v")},
 }
 
 
@@ -54,9 +54,9 @@ def parse_arguments():
     return arguments
 
 
-def measure_ops(models, arguments):
+def measure_ops(models, arguments, known=MODELS):
     for model in models:
-        shape, batch = MODELS[model]
+        shape, batch = known[model]
         # A rank of two has half of the batch, a micro-batch of a pipeline a quarter.
         batches = ",".join(str(batch // part) for part in (4, 2, 1))
         command = [arguments.weft, "rates", "--ops", model, "--input", shape, "--batch", batches, "--precision", "f32",

@@ -4,7 +4,8 @@
 Each round runs weft's ranks and PyTorch's in turn, with the same network, tokens, batch, micro-batches, optimiser (AdamW)
 and threads. A table of tokens per second, of the most memory that a rank took beyond what it had before the model was
 made, and of their ratios: medians over the rounds, with the lowest and the highest. The last row sets weft's sharded
-ranks beside its own data-parallel ones. In one row weft's pipeline has the schedule zero_bubble, where PyTorch keeps 1F1B.
+ranks beside its own data-parallel ones. The pipeline runs by 1F1B on both sides, and by the fastest schedule of each, which is
+zero bubble in a V (zero_bubble_v, ScheduleZBVZeroBubble). `--only schedules` measures all schedules of both sides.
 
   benchmarks/strategies.py --rounds 5
   benchmarks/strategies.py --only fsdp --steps 8 --set preset=small --batch 8
@@ -23,12 +24,13 @@ from sides import ROOT, TRAIN_SPEED, SideFailed, in_turn, python_of_peer, run_js
 
 WEFT = {
     "fsdp": ["--set", "shard.zero=3", "--set", "late_multiply=false"],
-    "pipeline": ["--set", "mesh.pipeline=2", "--set", "pipeline.schedule=1f1b"],
-    "zero bubble": ["--set", "mesh.pipeline=2", "--set", "pipeline.schedule=zero_bubble"],
     "ddp": ["--set", "late_multiply=false"],
 }
 
-PIPELINES = ("pipeline", "zero bubble")  # PyTorch runs both by 1F1B
+PIPELINES = {"1f1b": "1f1b", "zero bubble": "zero_bubble_v"}  # weft's schedules, by row
+# PyTorch's schedules, by weft's names.
+SCHEDULES = {"gpipe": "gpipe", "1f1b": "1f1b", "interleaved": "interleaved", "zero_bubble": "interleaved_zero_bubble",
+             "zero_bubble_v": "zbv"}
 
 
 def network(arguments):
@@ -38,11 +40,13 @@ def network(arguments):
 
 
 def weft_side(strategy, arguments):
-    settings = [*WEFT[strategy], "--set", "optimizer.name=adamw", "--batch", str(arguments.batch)]
+    """`strategy`: of WEFT, or a schedule of a pipeline."""
+    settings = [*WEFT.get(strategy, []), "--set", "optimizer.name=adamw", "--batch", str(arguments.batch)]
     for option in arguments.set:
         settings += ["--set", f"model.{option}"]
-    if strategy in PIPELINES:
-        settings += ["--set", f"pipeline.micro_batches={arguments.micro_batches}"]
+    if strategy in SCHEDULES:
+        for setting in ("mesh.pipeline=2", f"pipeline.schedule={strategy}", f"pipeline.micro_batches={arguments.micro_batches}"):
+            settings += ["--set", setting]
     command = ["mpirun", "-n", "2", "--bind-to", "none", arguments.weft, "bench", *network(arguments), *settings,
                "--seconds", str(arguments.seconds), "--json"]
     result = run_json(command, arguments.threads)
@@ -50,12 +54,12 @@ def weft_side(strategy, arguments):
 
 
 def pytorch_side(strategy, arguments):
-    is_pipeline = strategy in PIPELINES
+    is_pipeline = strategy in SCHEDULES
     batch = arguments.batch if is_pipeline else arguments.batch // 2
     with tempfile.TemporaryDirectory() as folder:
         commands = [[python_of_peer(), TRAIN_SPEED, *network(arguments), "--batch", str(batch), "--adamw", "--steps", str(arguments.steps),
                      "--rank", str(rank), "--ranks", "2", "--meet", os.path.join(folder, "meet"), "--strategy", "pipeline" if is_pipeline else strategy,
-                     "--micro-batches", str(arguments.micro_batches), *(word for option in arguments.set for word in ("--set", option))]
+                     "--micro-batches", str(arguments.micro_batches), "--schedule", SCHEDULES.get(strategy, "1f1b"), *(word for option in arguments.set for word in ("--set", option))]
                     for rank in range(2)]
         result = run_ranks_json(commands, arguments.threads)
     return {"tokens": arguments.batch * arguments.length / result["step_seconds"], "bytes": result["rss_growth_bytes"]}
@@ -74,7 +78,7 @@ def measure(name, sides, arguments):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", action="append", choices=["fsdp", *PIPELINES, "own"], help="repeatable; default: all")
+    parser.add_argument("--only", action="append", choices=["fsdp", *PIPELINES, "own", "schedules"], help="repeatable; default: all")
     parser.add_argument("--set", action="append", metavar="KEY=VALUE", help="options of the model; default: preset=small")
     parser.add_argument("--length", type=int, default=128)
     parser.add_argument("--vocabulary", type=int, default=256)
@@ -94,11 +98,13 @@ def main():
     print("|---|---|---|---|---|---|---|", flush=True)
     rows = arguments.only or ["fsdp", *PIPELINES, "own"]
     report = []
-    for name, strategy in (("fully sharded", "fsdp"), ("pipeline of 2, both by 1f1b", "pipeline"),
-                           ("pipeline of 2, zero_bubble beside PyTorch's 1F1B", "zero bubble")):
-        if strategy in rows:
-            report.append(measure(name, {"weft": lambda: weft_side(strategy, arguments),
-                                         "PyTorch": lambda: pytorch_side(strategy, arguments)}, arguments))
+    wanted = [("fully sharded", "fsdp")] if "fsdp" in rows else []
+    wanted += [(f"pipeline of 2, both by {schedule}", schedule) for row, schedule in PIPELINES.items() if row in rows]
+    if "schedules" in rows:
+        wanted += [(f"pipeline of 2, {schedule}, {other}", schedule) for schedule, other in SCHEDULES.items()]
+    for name, strategy in wanted:
+        report.append(measure(name, {"weft": lambda: weft_side(strategy, arguments),
+                                     "PyTorch": lambda: pytorch_side(strategy, arguments)}, arguments))
     if "own" in rows:
         report.append(measure("fully sharded, beside weft's data parallel",
                               {"sharded": lambda: weft_side("fsdp", arguments), "data parallel": lambda: weft_side("ddp", arguments)},

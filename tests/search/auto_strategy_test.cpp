@@ -150,7 +150,7 @@ TEST_F(AutoStrategyTest, AHundredLayersOnAThousandRanksAreFewGraphsAndEstimates)
   EXPECT_GE(choice.found.counts.candidates, 300);
   EXPECT_LE(choice.graphs, 2 + 2 * 11)
       << "two of a micro-batch, and two for each number of ranks that may share layers";
-  EXPECT_LE(choice.found.counts.estimated, 2500);  // pipelines with shard.zero 0, 1 and 2 among them
+  EXPECT_LE(choice.found.counts.estimated, 3000);  // pipelines by five schedules, with shard.zero 0, 1 and 2 among them
   EXPECT_LE(choice.found.counts.points, 2'000'000);
   EXPECT_LE(choice.found.gap(), 0.02);
   EXPECT_NE(choice.blocks.find("100 equal blocks"), std::string::npos) << choice.blocks;

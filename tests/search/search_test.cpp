@@ -91,17 +91,33 @@ TEST(StrategySearch, PlansGoOnUntilOneFitsAndThenEnd) {
   EXPECT_EQ(plans, 120);
 }
 
-TEST(StrategySearch, EstimatesDecideWherePlansOfTheFirstWouldBeTooLarge) {
+TEST(StrategySearch, EstimatesDecideWhereThePlanOfTheFirstWouldBeTooLarge) {
   Drawn drawn(3);
   Evaluator evaluator = drawn.evaluator();
   const Found without = search(drawn.candidates, evaluator);
   evaluator.plan = [&](const Strategy& of) -> std::optional<Planned> {
-    if (of.pipeline > 1) return std::nullopt;
+    if (of == without.ranked[0].strategy) return std::nullopt;
     return Planned{.fits = true, .seconds = 100, .memory_bytes = 7, .strategy = of};
   };
   const Found found = search(drawn.candidates, evaluator);
   EXPECT_FALSE(found.is_planned);
   EXPECT_EQ(found.ranked[*found.chosen].strategy, without.ranked[*without.chosen].strategy);
+}
+
+TEST(StrategySearch, PlansThatWouldBeTooLargeKeepOthersFromNothing) {
+  Drawn drawn(3);
+  Evaluator evaluator = drawn.evaluator();
+  const Strategy first = search(drawn.candidates, evaluator).ranked[0].strategy;
+  int64_t fastest = -1;
+  evaluator.plan = [&](const Strategy& of) -> std::optional<Planned> {
+    if (of != first && of.batch % 2 == 0) return std::nullopt;
+    if (fastest < 0 && of != first) fastest = of.batch;
+    return Planned{.fits = true, .seconds = of.batch == fastest ? 1.0 : 2.0, .memory_bytes = 7, .strategy = of};
+  };
+  const Found found = search(drawn.candidates, evaluator, {.plans = 4});
+  EXPECT_TRUE(found.is_planned);
+  EXPECT_EQ(found.counts.plans, 4);
+  EXPECT_EQ(found.ranked[*found.chosen].strategy.batch, fastest);
 }
 
 TEST(StrategySearch, WhatCannotBeEstimatedIsNoStrategyAndSaysWhy) {

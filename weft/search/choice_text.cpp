@@ -102,7 +102,7 @@ std::string describe(const Choice& choice) {
   text += table_of(choice);
   text += fmt::format("~ estimated; the others are planned. {}\n",
                       found.is_planned ? "Plans decide among those that have one"
-                                       : "Estimates decide: plans of some of the first would be too large");
+                                       : "Estimates decide: the plan of the fastest by estimates would be too large");
   text +=
       fmt::format("the model: {}; times: {}; exchanges: {}\n", choice.blocks, choice.times_from, choice.exchange_from);
   text += fmt::format(

@@ -185,7 +185,9 @@ std::shared_ptr<const passes::PipelineSchedule> Estimator::schedule_of(const Que
         passes::make_pipeline_schedule(strategy.schedule, static_cast<int>(strategy.pipeline),
                                        static_cast<int>(strategy.micro_batches), of.chunks(), of.times));
   };
-  if (passes::place_stages(strategy.schedule, static_cast<int>(strategy.pipeline), of.chunks()).is_v) return make();
+  if (passes::is_made_by_times(strategy.schedule, static_cast<int>(strategy.pipeline),
+                               static_cast<int>(strategy.micro_batches)))
+    return make();
   auto& known = schedules_[std::tuple(strategy.schedule, strategy.pipeline, strategy.micro_batches, of.chunks())];
   if (known == nullptr) known = make();
   return known;

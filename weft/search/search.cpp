@@ -101,18 +101,20 @@ class Search {
     found_.bound_seconds = bound < kNever ? bound : 0;
   }
 
-  /// The fastest by estimates, and the fastest of each mesh; more of them until one fits.
+  /// The fastest by estimates, and the fastest of each mesh; more of them until one fits. Plans that would be too large
+  /// are left out, unless it is that of the fastest: then plans of others do not decide.
   void plan_first() {
     if (!evaluator_.plan) return;
     std::vector<size_t> order = order_of_plans();
     bool fits = false;
     found_.is_planned = !order.empty() && limits_.most_plans > 0;
-    for (size_t at = 0; at < order.size() && at < limits_.most_plans; ++at) {
-      if (at >= limits_.plans && fits) break;
-      Ranked& one = found_.ranked[order[at]];
+    for (const size_t at : order) {
+      const auto plans = static_cast<size_t>(found_.counts.plans);
+      if (plans >= limits_.most_plans || (plans >= limits_.plans && fits)) break;
+      Ranked& one = found_.ranked[at];
       one.planned = evaluator_.plan(one.strategy);
       if (!one.planned) {
-        found_.is_planned = false;
+        if (at == 0) found_.is_planned = false;
         continue;
       }
       ++found_.counts.plans;

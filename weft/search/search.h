@@ -61,7 +61,7 @@ struct Counts {
 struct Found {
   std::vector<Ranked> ranked;    // those that fit, the fastest first, then those that do not, by the memory they want
   std::optional<size_t> chosen;  // of them; none: nothing fits
-  /// By the times of plans; else by estimates, since plans of some that come first would be too large.
+  /// By the times of plans; else by estimates, since the plan of the fastest by estimates would be too large.
   bool is_planned = false;
   std::vector<Refusal> refused;
   Counts counts;

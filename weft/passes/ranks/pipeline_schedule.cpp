@@ -6,6 +6,9 @@
 #include <array>
 #include <limits>
 #include <numeric>
+#include <set>
+#include <tuple>
+#include <utility>
 
 #include "weft/base/error.h"
 #include "weft/base/names.h"
@@ -15,6 +18,7 @@ namespace weft::passes {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr int64_t kMostPlacedByTimes = 2000;  // pieces of work: searches make thousands of schedules
 
 using Slots = std::vector<PipelineSlot>;
 
@@ -169,9 +173,7 @@ class ZeroBubbleV {
     PipelineSchedule schedule{PipelineOrder(free_.size()), placement_};
     for (int rank = 0; rank < placement_.ranks; ++rank) find_next(rank);
     for (int left = 3 * placement_.stages() * micro_batches_; left > 0; --left) {
-      int rank = 0;
-      for (int other = 1; other < placement_.ranks; ++other)
-        if (is_sooner(at(next_, other), at(next_, rank))) rank = other;
+      const int rank = std::get<2>(*soonest_.begin());
       place(at(next_, rank), rank, schedule);
       // Only neighbours read what it has made.
       for (int near = std::max(rank - 1, 0); near <= std::min(rank + 1, placement_.ranks - 1); ++near) find_next(near);
@@ -217,6 +219,7 @@ class ZeroBubbleV {
     constexpr std::pair<PipelineWork, int> kByUrgency[] = {
         {PipelineWork::backward_inputs, 0}, {PipelineWork::backward_inputs, 1},  {PipelineWork::forward, 1},
         {PipelineWork::forward, 0},         {PipelineWork::backward_weights, 0}, {PipelineWork::backward_weights, 1}};
+    soonest_.erase({at(next_, rank).begin, at(next_, rank).urgency, rank});
     Next urgent, weights;
     int urgency = 0;
     for (const auto& [work, chunk] : kByUrgency) {
@@ -229,7 +232,8 @@ class ZeroBubbleV {
     }
     const int stage = placement_.stage_of(rank, weights.slot.chunk);
     const double waits = rule_.patience * seconds_of(times_, stage, PipelineWork::backward_weights);
-    at(next_, rank) = weights.begin + waits < urgent.begin ? weights : urgent;
+    const Next& next = at(next_, rank) = weights.begin + waits < urgent.begin ? weights : urgent;
+    soonest_.insert({next.begin, next.urgency, rank});
   }
 
   const StagePlacement placement_;
@@ -241,12 +245,14 @@ class ZeroBubbleV {
   std::vector<int> kept_;                                  // chunks of micro-batches that are not all backward
   std::vector<std::array<std::array<int, 2>, 4>> counts_;  // per rank, work and chunk
   std::vector<Next> next_;
+  std::set<std::tuple<double, int, int>> soonest_;  // begin, urgency and rank of each
 };
 
 /// The best of several orders by these times; that for equal times is one of them.
 PipelineSchedule zero_bubble_v(int ranks, int micro_batches, const PipelineTimes& times) {
-  PipelineSchedule best =
-      ZeroBubbleV(ranks, micro_batches, equal_times(2 * ranks, 1, 2), {.patience = 0, .leaves_room = false}).run();
+  const PipelineTimes equal = equal_times(2 * ranks, 1, 2);
+  PipelineSchedule best = ZeroBubbleV(ranks, micro_batches, equal, {.patience = 0, .leaves_room = false}).run();
+  if (!is_made_by_times("zero_bubble_v", ranks, micro_batches)) return best;
   double least = simulate(best, times).seconds;
   for (const double patience : {0.0, 0.25, 0.5}) {
     PipelineSchedule other = ZeroBubbleV(ranks, micro_batches, times, {.patience = patience}).run();
@@ -300,6 +306,10 @@ PipelineSchedule make_pipeline_schedule(std::string_view name, int ranks, int mi
 
 PipelineSchedule make_pipeline_schedule(std::string_view name, int ranks, int micro_batches) {
   return make_pipeline_schedule(name, ranks, micro_batches, chunks_of(name, 1));
+}
+
+bool is_made_by_times(std::string_view name, int ranks, int micro_batches) {
+  return name == "zero_bubble_v" && int64_t{6} * ranks * micro_batches <= kMostPlacedByTimes;
 }
 
 int chunks_of(std::string_view name, int wanted) {

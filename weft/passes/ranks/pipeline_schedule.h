@@ -11,7 +11,8 @@
 //   zero_bubble_v: ZB-V (Qi et al. 2024, "Pipeline parallelism with controllable memory"): each rank has two stages, in
 //     a V, so that the last stage lies on the first rank, and gradients come back to it at once. Every rank keeps as
 //     much as the first one does with 1f1b, and where all work takes equal times none waits but at the beginning and
-//     the end. The order is made by predicted times: work is placed where it can begin first.
+//     the end. Orders of up to 2,000 pieces of work are made by predicted times: work is placed where it can begin
+//     first.
 #pragma once
 
 #include <cstdint>
@@ -68,7 +69,10 @@ struct PipelineTimes {
 /// Every stage alike: `backward` is divided into equal halves.
 PipelineTimes equal_times(int stages, double forward, double backward, double link = 0);
 
-/// All three at least 1. Only zero_bubble_v depends on the times. Errors of place_stages().
+/// Whether the order depends on the times: that of zero_bubble_v, where it is not long.
+bool is_made_by_times(std::string_view name, int ranks, int micro_batches);
+
+/// All three at least 1. Errors of place_stages().
 PipelineSchedule make_pipeline_schedule(std::string_view name, int ranks, int micro_batches, int chunks,
                                         const PipelineTimes& times);
 /// With equal times.
