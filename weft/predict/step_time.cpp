@@ -154,12 +154,19 @@ class Runs {
   double now_ = 0, link_is_free_ = 0, link_seconds_ = 0, last_seconds_ = 0;
 };
 
-/// What a rank of a pipeline waits for the others: as the forecast of its schedule has it, at the pace of these times.
-double idle_seconds(const StepGraphs& graphs, const StepTime& time) {
+/// What a rank of a pipeline waits for the others: by its schedule, at the pace of these times, over these links.
+double idle_seconds(const StepGraphs& graphs, const StepTime& time, const ExchangeTimes& exchange) {
   if (graphs.pipeline == nullptr) return 0;
-  const passes::PipelineForecast& forecast = graphs.pipeline->forecast;
-  const double idle = forecast.idle.at(static_cast<size_t>(graphs.pipeline->rank)), busy = forecast.seconds - idle;
-  return busy > 0 ? idle * (time.of(Part::forward) + time.of(Part::backward)) / busy : 0;
+  const step::PipelineOutlook& pipeline = *graphs.pipeline;
+  const auto rank = static_cast<size_t>(pipeline.rank);
+  const double busy = pipeline.forecast.seconds - pipeline.forecast.idle.at(rank);
+  if (busy <= 0) return 0;
+  const double pace = (time.of(Part::forward) + time.of(Part::backward)) / busy;
+  passes::PipelineTimes times = pipeline.times;
+  for (std::vector<double>* of : {&times.forward, &times.backward_inputs, &times.backward_weights})
+    for (double& seconds : *of) seconds *= pace;
+  times.link = exchange.seconds(kPipelineAxis, kSend, pipeline.message_bytes);
+  return passes::simulate(pipeline.order, times).idle.at(rank);
 }
 
 }  // namespace
@@ -187,7 +194,7 @@ StepTime predict_step(const StepGraphs& graphs, const NodeTimes& nodes, const Ex
   add_graph(*graphs.batch, false, graphs.update != nullptr, graphs.batches, 1);
   if (graphs.update != nullptr) add_graph(*graphs.update, true, false, 1, 1);
   const double waited = time.of(Part::exchange);
-  time.seconds[static_cast<size_t>(Part::exchange)] += idle_seconds(graphs, time);
+  time.seconds[static_cast<size_t>(Part::exchange)] += idle_seconds(graphs, time, exchange);
   time.hidden_seconds = exchange.hides ? std::max(0.0, link_seconds - waited) : 0;
   if (graphs.averaging != nullptr && graphs.averaging_period > 0)
     add_graph(*graphs.averaging, true, true, 1, 1 / static_cast<double>(graphs.averaging_period));
