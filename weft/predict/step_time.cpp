@@ -59,11 +59,14 @@ class Runs {
   /// `timeline`, spans are added to it.
   void run(bool completes, double times, StepTime& into, std::vector<Span>* timeline) {
     const double begin = now_;
+    const bool was_complete = std::exchange(was_complete_, completes);
     for (const size_t index : order_) {
       const PlannedNode& planned = step_.plan.steps[index];
       const Node& node = graph_.node(planned.node);
       const auto number = static_cast<size_t>(planned.node.index);
-      if (node.op->is_view || (is_kept(node) && !(runs_kept_ && completes)) || (is_completing_[number] && !completes))
+      // What is deferred belongs to the run before (runtime/executor.h).
+      const bool is_complete = index >= static_cast<size_t>(step_.plan.deferred_from) ? was_complete : completes;
+      if (node.op->is_view || (is_kept(node) && !(runs_kept_ && completes)) || (is_completing_[number] && !is_complete))
         continue;
       if (const CollectiveOps* ops = ops_of(node)) {
         run_exchange(*ops, node, times, begin, into, timeline);
@@ -152,6 +155,7 @@ class Runs {
   std::map<std::pair<std::string, int64_t>, double> arrivals_;                      // by collective
   std::map<std::pair<std::string, std::string>, std::pair<double, double>> kinds_;  // seconds, and off by
   double now_ = 0, link_is_free_ = 0, link_seconds_ = 0, last_seconds_ = 0;
+  bool was_complete_ = false;
 };
 
 /// What a rank of a pipeline waits for the others: by its schedule, at the pace of these times, over these links.
@@ -183,7 +187,8 @@ StepTime predict_step(const StepGraphs& graphs, const NodeTimes& nodes, const Ex
     Runs before(step, is_update, runs_kept, nodes, exchange);
     before.run(true, 0, warm_up, nullptr);
     const double link_before = before.link_seconds();
-    if (batches > 1) before.run(false, times * static_cast<double>(batches - 1), time, nullptr);
+    if (batches > 1) before.run(false, times, time, nullptr);  // with what the last step has deferred
+    if (batches > 2) before.run(false, times * static_cast<double>(batches - 2), time, nullptr);
     before.run(true, times, time, &time.timeline);
     squared += before.squared_error();
     link_seconds += before.link_seconds() - link_before;
