@@ -169,6 +169,12 @@ TEST(PipelineSchedule, ALinkTakesItsTimeOnEachWay) {
   EXPECT_DOUBLE_EQ(simulate(schedule, equal_times(2, 1, 2, 0.25)).seconds, 2 * 1 + 2 * 2 + 2 * 0.25);
 }
 
+// Activations arrive at 11, 21, 31 and 41, gradients leave at 44, 46, 48 and 50, and arrive at 54, 64, 74 and 84.
+TEST(PipelineSchedule, MessagesOverASlowLinkWaitForEachOther) {
+  const PipelineSchedule schedule = make_pipeline_schedule("gpipe", 2, 4);
+  EXPECT_DOUBLE_EQ(simulate(schedule, equal_times(2, 1, 2, 10)).seconds, 84 + 2);
+}
+
 TEST(PipelineSchedule, AnOrderThatWaitsForItselfIsFound) {
   PipelineSchedule schedule = make_pipeline_schedule("1f1b", 2, 2);
   std::swap(schedule.order[1][0], schedule.order[1][1]);  // backward before forward

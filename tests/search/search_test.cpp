@@ -91,6 +91,19 @@ TEST(StrategySearch, PlansGoOnUntilOneFitsAndThenEnd) {
   EXPECT_EQ(plans, 120);
 }
 
+TEST(StrategySearch, PlansGoOnWhileOthersAreEstimatedToBeFarFaster) {
+  Drawn drawn(2);
+  Evaluator evaluator = drawn.evaluator();
+  int plans = 0;
+  evaluator.plan = [&](const Strategy& of) -> std::optional<Planned> {
+    // The first four are slower than they were estimated to be.
+    return Planned{.fits = true, .seconds = ++plans > 4 ? 1.5 : 9, .memory_bytes = 7, .strategy = of};
+  };
+  const Found found = search(drawn.candidates, evaluator, {.plans = 2, .most_plans = 20});
+  EXPECT_EQ(found.ranked[*found.chosen].planned->seconds, 1.5);
+  EXPECT_LT(plans, 20);
+}
+
 TEST(StrategySearch, EstimatesDecideWhereThePlanOfTheFirstWouldBeTooLarge) {
   Drawn drawn(3);
   Evaluator evaluator = drawn.evaluator();

@@ -59,11 +59,14 @@ class Runs {
   /// `timeline`, spans are added to it.
   void run(bool completes, double times, StepTime& into, std::vector<Span>* timeline) {
     const double begin = now_;
+    const bool was_complete = std::exchange(was_complete_, completes);
     for (const size_t index : order_) {
       const PlannedNode& planned = step_.plan.steps[index];
       const Node& node = graph_.node(planned.node);
       const auto number = static_cast<size_t>(planned.node.index);
-      if (node.op->is_view || (is_kept(node) && !(runs_kept_ && completes)) || (is_completing_[number] && !completes))
+      // What is deferred belongs to the run before (runtime/executor.h).
+      const bool is_complete = index >= static_cast<size_t>(step_.plan.deferred_from) ? was_complete : completes;
+      if (node.op->is_view || (is_kept(node) && !(runs_kept_ && completes)) || (is_completing_[number] && !is_complete))
         continue;
       if (const CollectiveOps* ops = ops_of(node)) {
         run_exchange(*ops, node, times, begin, into, timeline);
@@ -152,14 +155,22 @@ class Runs {
   std::map<std::pair<std::string, int64_t>, double> arrivals_;                      // by collective
   std::map<std::pair<std::string, std::string>, std::pair<double, double>> kinds_;  // seconds, and off by
   double now_ = 0, link_is_free_ = 0, link_seconds_ = 0, last_seconds_ = 0;
+  bool was_complete_ = false;
 };
 
-/// What a rank of a pipeline waits for the others: as the forecast of its schedule has it, at the pace of these times.
-double idle_seconds(const StepGraphs& graphs, const StepTime& time) {
+/// What a rank of a pipeline waits for the others: by its schedule, at the pace of these times, over these links.
+double idle_seconds(const StepGraphs& graphs, const StepTime& time, const ExchangeTimes& exchange) {
   if (graphs.pipeline == nullptr) return 0;
-  const passes::PipelineForecast& forecast = graphs.pipeline->forecast;
-  const double idle = forecast.idle.at(static_cast<size_t>(graphs.pipeline->rank)), busy = forecast.seconds - idle;
-  return busy > 0 ? idle * (time.of(Part::forward) + time.of(Part::backward)) / busy : 0;
+  const step::PipelineOutlook& pipeline = *graphs.pipeline;
+  const auto rank = static_cast<size_t>(pipeline.rank);
+  const double busy = pipeline.forecast.seconds - pipeline.forecast.idle.at(rank);
+  if (busy <= 0) return 0;
+  const double pace = (time.of(Part::forward) + time.of(Part::backward)) / busy;
+  passes::PipelineTimes times = pipeline.times;
+  for (std::vector<double>* of : {&times.forward, &times.backward_inputs, &times.backward_weights})
+    for (double& seconds : *of) seconds *= pace;
+  times.link = exchange.seconds(kPipelineAxis, kSend, pipeline.message_bytes);
+  return passes::simulate(pipeline.order, times).idle.at(rank);
 }
 
 }  // namespace
@@ -176,7 +187,8 @@ StepTime predict_step(const StepGraphs& graphs, const NodeTimes& nodes, const Ex
     Runs before(step, is_update, runs_kept, nodes, exchange);
     before.run(true, 0, warm_up, nullptr);
     const double link_before = before.link_seconds();
-    if (batches > 1) before.run(false, times * static_cast<double>(batches - 1), time, nullptr);
+    if (batches > 1) before.run(false, times, time, nullptr);  // with what the last step has deferred
+    if (batches > 2) before.run(false, times * static_cast<double>(batches - 2), time, nullptr);
     before.run(true, times, time, &time.timeline);
     squared += before.squared_error();
     link_seconds += before.link_seconds() - link_before;
@@ -187,7 +199,7 @@ StepTime predict_step(const StepGraphs& graphs, const NodeTimes& nodes, const Ex
   add_graph(*graphs.batch, false, graphs.update != nullptr, graphs.batches, 1);
   if (graphs.update != nullptr) add_graph(*graphs.update, true, false, 1, 1);
   const double waited = time.of(Part::exchange);
-  time.seconds[static_cast<size_t>(Part::exchange)] += idle_seconds(graphs, time);
+  time.seconds[static_cast<size_t>(Part::exchange)] += idle_seconds(graphs, time, exchange);
   time.hidden_seconds = exchange.hides ? std::max(0.0, link_seconds - waited) : 0;
   if (graphs.averaging != nullptr && graphs.averaging_period > 0)
     add_graph(*graphs.averaging, true, true, 1, 1 / static_cast<double>(graphs.averaging_period));

@@ -14,7 +14,7 @@ std::string shown_bytes(int64_t bytes) { return human_bytes(static_cast<double>(
 
 /// "stage 2", "stages 0 and 2", "stages 0, 2 and 4"
 std::string stages_of(const step::PipelineOutlook& pipeline) {
-  const passes::StagePlacement& placement = pipeline.placement;
+  const passes::StagePlacement& placement = pipeline.order.placement;
   std::string text = fmt::format("stage{} {}", placement.chunks > 1 ? "s" : "", pipeline.rank);
   for (int chunk = 1; chunk < placement.chunks; ++chunk)
     text +=

@@ -12,6 +12,8 @@ using predict::Strategy;
 
 namespace {
 
+constexpr double kFarFaster = 0.8;  // an estimate over the best plan: worth one more plan
+
 /// Of equally fast ones the simpler: fewer ranks that share layers, fewer stages, less that is shared, larger batches.
 auto simplicity(const Strategy& of) {
   return std::tuple(of.tensor, of.pipeline, of.zero, of.accumulate, of.micro_batches, of.schedule);
@@ -101,25 +103,28 @@ class Search {
     found_.bound_seconds = bound < kNever ? bound : 0;
   }
 
-  /// The fastest by estimates, and the fastest of each mesh; more of them until one fits. Plans that would be too large
-  /// are left out, unless it is that of the fastest: then plans of others do not decide.
+  /// The fastest by estimates, and the fastest of each mesh; more of them until one fits that others are not estimated
+  /// to beat by far. Plans that would be too large are left out, unless it is that of the fastest: then plans of others
+  /// do not decide.
   void plan_first() {
     if (!evaluator_.plan) return;
     std::vector<size_t> order = order_of_plans();
-    bool fits = false;
+    double best = kNever;  // of those that fit
     found_.is_planned = !order.empty() && limits_.most_plans > 0;
     for (const size_t at : order) {
       const auto plans = static_cast<size_t>(found_.counts.plans);
-      if (plans >= limits_.most_plans || (plans >= limits_.plans && fits)) break;
       Ranked& one = found_.ranked[at];
+      if (plans >= limits_.most_plans) break;
+      if (plans >= limits_.plans && one.estimate.seconds > kFarFaster * best) break;
       one.planned = evaluator_.plan(one.strategy);
       if (!one.planned) {
         if (at == 0) found_.is_planned = false;
         continue;
       }
       ++found_.counts.plans;
-      fits = fits || one.planned->fits;
-      if (one.planned->fits) one.strategy = one.planned->strategy;
+      if (!one.planned->fits) continue;
+      best = std::min(best, one.planned->seconds);
+      one.strategy = one.planned->strategy;
     }
   }
 

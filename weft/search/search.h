@@ -33,7 +33,7 @@ struct Evaluator {
 
 struct Limits {
   size_t plans = 8;        // of those that are estimated to be the fastest
-  size_t most_plans = 24;  // where none of them fits
+  size_t most_plans = 24;  // where none of them fits, or others are estimated to be far faster
   double margin = 1.3;     // of the best estimate: what may take longer is not looked at further
 };
 

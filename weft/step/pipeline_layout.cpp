@@ -141,13 +141,13 @@ class LayoutBuilder {
   PipelineLayout& layout_;
 };
 
-/// What the messages between two stages are predicted to take, in the mean.
-double link_seconds(const MicroBatch& micro, const PipelineLayout& layout) {
-  if (layout.ranks == 1 || layout.messages.empty()) return 0;
-  int64_t bytes = 0;
+int64_t mean_message_bytes(const MicroBatch& micro, const PipelineLayout& layout) {
+  int64_t bytes = 0, ways = 0;
   for (const PipelineMessage& message : layout.messages) bytes += micro.graph.type(message.value).bytes();
-  // By the same figures on every rank, whatever each has measured.
-  return passes::predicted_seconds(passes::Ranks{}, bytes / (2 * layout.staged.stages));
+  const passes::StagePlacement& placement = layout.schedule.placement;
+  for (int stage = 1; stage < placement.stages(); ++stage)
+    if (placement.rank_of(stage) != placement.rank_of(stage - 1)) ways += 2;
+  return ways == 0 ? 0 : bytes / ways;
 }
 
 }  // namespace
@@ -179,7 +179,10 @@ PipelineLayout lay_out_pipeline(const MicroBatch& micro, const std::string& sche
   }
   LayoutBuilder builder(micro, layout);
   builder.find_messages();
-  layout.staged.times.link = link_seconds(micro, layout);
+  layout.message_bytes = mean_message_bytes(micro, layout);
+  // By the same figures on every rank, whatever each has measured: the order may depend on it.
+  if (layout.message_bytes > 0)
+    layout.staged.times.link = passes::predicted_seconds(passes::Ranks{}, layout.message_bytes);
   layout.schedule = passes::make_pipeline_schedule(schedule, ranks, micro_batches, chunks, layout.staged.times);
   builder.time_messages();
   layout.forecast = passes::simulate(layout.schedule, layout.staged.times);

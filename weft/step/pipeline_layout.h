@@ -27,6 +27,7 @@ struct PipelineLayout {
   passes::PipelineSchedule schedule;  // also which rank has which stage
   passes::PipelineForecast forecast;
   std::vector<PipelineMessage> messages;
+  int64_t message_bytes = 0;  // of a micro-batch, from a stage to the next one on another rank, in the mean
   std::map<std::pair<int32_t, int>, size_t> message_to;  // by value and reader
   std::vector<std::vector<ValueId>> terms;               // per trained parameter: its gradient is the sum of these
   std::vector<std::vector<int>> contributors;            // per trained parameter: the ranks that compute them

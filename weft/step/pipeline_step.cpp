@@ -359,8 +359,10 @@ class PipelineStep {
                             .rank = place_.rank,
                             .ranks = layout_.ranks,
                             .micro_batches = layout_.micro_batches,
-                            .placement = layout_.schedule.placement,
+                            .order = layout_.schedule,
+                            .times = layout_.staged.times,
                             .forecast = layout_.forecast,
+                            .message_bytes = layout_.message_bytes,
                             .cut = fmt::format("{:016x}", hash_name(description_of_cut()))};
     const auto own = static_cast<size_t>(place_.rank);
     for (const PipelineMessage& message : layout_.messages)

@@ -48,6 +48,8 @@ class Done {
       : placement_(placement), stages_(placement.stages()), micro_batches_(micro_batches), link_(link) {
     for (std::vector<double>& times : times_)
       times.assign(static_cast<size_t>(stages_) * static_cast<size_t>(micro_batches), kNever);
+    arrivals_ = {times_[kForward], times_[kInputs]};
+    for (std::vector<double>& free : link_is_free_) free.assign(static_cast<size_t>(placement.ranks), 0);
   }
 
   int stage_of(int rank, const PipelineSlot& slot) const { return placement_.stage_of(rank, slot.chunk); }
@@ -59,17 +61,16 @@ class Done {
   /// When its operands are there; kNever where that is not known yet.
   double ready(int rank, const PipelineSlot& slot) const {
     const int stage = stage_of(rank, slot), m = slot.micro_batch;
-    if (slot.work == PipelineWork::forward)
-      return stage == 0 ? 0 : at(kForward, stage - 1, m) + link_from(stage - 1, rank);
+    if (slot.work == PipelineWork::forward) return stage == 0 ? 0 : arrivals_[kForward][place_of(stage - 1, m)];
     if (slot.work == PipelineWork::backward_weights) return at(kInputs, stage, m);
     const double own = at(kForward, stage, m);
-    return stage + 1 == stages_ ? own : std::max(own, at(kInputs, stage + 1, m) + link_from(stage + 1, rank));
+    return stage + 1 == stages_ ? own : std::max(own, arrivals_[kInputs][place_of(stage + 1, m)]);
   }
 
-  /// False where it is done already.
+  /// All that a rank does, in its order. False where it is done already.
   bool set(int rank, const PipelineSlot& slot, double end) {
     const int stage = stage_of(rank, slot), m = slot.micro_batch;
-    const auto place = static_cast<size_t>(stage * micro_batches_ + m);
+    const size_t place = place_of(stage, m);
     const bool inputs = slot.work == PipelineWork::backward || slot.work == PipelineWork::backward_inputs;
     const bool weights = slot.work == PipelineWork::backward || slot.work == PipelineWork::backward_weights;
     bool is_first = true;
@@ -78,6 +79,8 @@ class Done {
       if (!is_of_it) continue;
       is_first = is_first && times_[kind][place] == kNever;
       times_[kind][place] = end;
+      if (kind == kForward && stage + 1 < stages_) send(kind, place, rank, placement_.rank_of(stage + 1), end);
+      if (kind == kInputs && stage > 0) send(kind, place, rank, placement_.rank_of(stage - 1), end);
     }
     return is_first;
   }
@@ -90,15 +93,25 @@ class Done {
 
  private:
   static constexpr size_t kForward = 0, kInputs = 1, kWeights = 2;
-  double link_from(int stage, int rank) const { return placement_.rank_of(stage) == rank ? 0 : link_; }
-  double at(size_t kind, int stage, int micro_batch) const {
-    return times_[kind][static_cast<size_t>(stage * micro_batches_ + micro_batch)];
+  size_t place_of(int stage, int micro_batch) const {
+    return static_cast<size_t>(stage) * static_cast<size_t>(micro_batches_) + static_cast<size_t>(micro_batch);
+  }
+  double at(size_t kind, int stage, int micro_batch) const { return times_[kind][place_of(stage, micro_batch)]; }
+
+  /// A rank sends to the one before it and to the one behind it, or the last one to the first.
+  void send(size_t kind, size_t place, int from, int to, double end) {
+    double& arrival = arrivals_[kind][place] = end;
+    if (from == to) return;
+    const bool is_onward = to == from + 1 || (from > to + 1);
+    double& free = link_is_free_[is_onward ? 0 : 1][static_cast<size_t>(from)];
+    arrival = free = std::max(end, free) + link_;
   }
 
   const StagePlacement placement_;
   const int stages_, micro_batches_;
   const double link_;
   std::array<std::vector<double>, 3> times_;
+  std::array<std::vector<double>, 2> arrivals_, link_is_free_;  // of forward and inputs; onward and back, per rank
 };
 
 /// ZB-H1: as 1f1b, but the gradients of weights of a rank lag behind by as many micro-batches as there are ranks before

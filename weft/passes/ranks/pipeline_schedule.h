@@ -61,7 +61,8 @@ int chunks_of(std::string_view name, int wanted);
 /// Error(usage) for an unknown name, or chunks that the schedule does not have.
 StagePlacement place_stages(std::string_view name, int ranks, int chunks);
 
-/// Seconds, per stage; `link`: from a stage to the next one on another rank.
+/// Seconds, per stage; `link`: of what a stage sends the next one on another rank, which messages from the one rank to
+/// the other take one after the other.
 struct PipelineTimes {
   std::vector<double> forward, backward_inputs, backward_weights;
   double link = 0;
