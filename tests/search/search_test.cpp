@@ -65,7 +65,7 @@ TEST(StrategySearch, WhatFitsByItsPlanIsChosenByThePlansTime) {
     planned.push_back(of.batch);
     // The first three are too large after all, and the others the faster the later.
     return Planned{.fits = planned.size() > 3,
-                   .seconds = 10 - static_cast<double>(planned.size()),
+                   .seconds = 1 - 0.01 * static_cast<double>(planned.size()),
                    .memory_bytes = 7,
                    .strategy = of};
   };
@@ -110,7 +110,7 @@ TEST(StrategySearch, EstimatesDecideWhereThePlanOfTheFirstWouldBeTooLarge) {
   const Found without = search(drawn.candidates, evaluator);
   evaluator.plan = [&](const Strategy& of) -> std::optional<Planned> {
     if (of == without.ranked[0].strategy) return std::nullopt;
-    return Planned{.fits = true, .seconds = 100, .memory_bytes = 7, .strategy = of};
+    return Planned{.fits = true, .seconds = 1.5, .memory_bytes = 7, .strategy = of};
   };
   const Found found = search(drawn.candidates, evaluator);
   EXPECT_FALSE(found.is_planned);

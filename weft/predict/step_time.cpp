@@ -118,6 +118,12 @@ class Runs {
     const double seconds = exchange_.seconds(axis, ops.whole, bytes);
     // Whoever sends counts a message.
     if (ops.whole != std::string_view(kReceive)) count(ops.whole, bytes, times, into);
+    // What stages wait for messages says their schedule (idle_seconds): alone it would look as if nobody waited.
+    if (is_message(node) && exchange_.hides) {
+      link_seconds_ += times * seconds;
+      if (is_collective_start(node)) arrivals_[{ops.whole, node.attributes.integer("number")}] = now_;
+      return;
+    }
     if (!is_collective_start(node) || !exchange_.hides) {
       add(Part::exchange, seconds, name, times, begin, into, timeline);
       if (is_collective_start(node)) arrivals_[{ops.whole, node.attributes.integer("number")}] = now_;
