@@ -100,7 +100,7 @@ def name_of(strategy):
         parts.append(f"{strategy['accumulate']} batches")
     if strategy["memory_limit"]:
         parts.append("recompute")
-    return ", ".join(parts) or "data parallel"
+    return ", ".join(parts) or ("late multiply" if strategy["late_multiply"] else "data parallel")
 
 
 def measure_row(model, link, limit, cluster, arguments):
