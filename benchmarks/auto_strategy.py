@@ -12,15 +12,12 @@ all. Limits: none, and so many parts of what data parallel needs (--tight).
 The machine has to be quiet. --goes-on keeps ops, links and rows that --out holds.
 """
 import argparse
-import json
 import os
 import pathlib
 import statistics
-import subprocess
 import sys
 
-from peer_settings import processor
-from prediction_ranks import LINKS, MODELS as KNOWN, measure_ops, on_two_ranks, probed
+from prediction_ranks import MODELS as KNOWN, measure_table, on_two_ranks, probed
 from sides import ROOT, SideFailed, run_json
 
 MODELS = {**KNOWN, "vgg16": ("3,128,128", 8)}
@@ -153,25 +150,9 @@ def measure_link(link, rows, keep, arguments):
 
 def main():
     arguments = parse_arguments()
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    os.environ["WEFT_CACHE_DIR"] = str((arguments.out / "cache").resolve())
-    kept = arguments.out / "rows.json"
-    rows = json.loads(kept.read_text()) if arguments.goes_on and kept.exists() else []
-    if not (arguments.goes_on and (arguments.out / "cache").exists()):
-        measure_ops(arguments.only, arguments, MODELS)
-    print(f"{processor()}, 2 ranks of {arguments.threads} threads\n")
-    print("| model | link | memory of a rank | chosen | its step, ms | fastest | its step, ms | chosen / fastest | of so many measured |\n"
-          "|---|---|---|---|---|---|---|---|---|")
-    for row in rows:
-        print(row_text(row))
-    for link in arguments.link:
-        if link != "memory":
-            subprocess.run([LINKS, "up", "2", link], check=True)
-        try:
-            measure_link(link, rows, lambda: kept.write_text(json.dumps(rows, indent=1) + "\n"), arguments)
-        finally:
-            if link != "memory":
-                subprocess.run([LINKS, "down"], check=False)
+    head = ("| model | link | memory of a rank | chosen | its step, ms | fastest | its step, ms | chosen / fastest | of so many measured |\n"
+            "|---|---|---|---|---|---|---|---|---|")
+    rows = measure_table(head, MODELS, measure_link, row_text, arguments)
     if rows:
         ratios = [ratio_of(row) for row in rows]
         print(f"\n{len(rows)} rows: chosen over fastest, median {statistics.median(ratios):.2f}, worst {max(ratios):.2f}; "

@@ -49,12 +49,13 @@ def parse_arguments():
     parser.add_argument("--goes-on", action="store_true")
     parser.add_argument("--weft", default=str(ROOT / "build/weft"))
     arguments = parser.parse_args()
+    arguments.only = arguments.only or list(MODELS)
     arguments.link = arguments.link or ["memory", "1gbit", "100mbit"]
     arguments.weft = os.path.abspath(arguments.weft)
     return arguments
 
 
-def measure_ops(models, arguments, known=MODELS):
+def measure_ops(models, arguments, known):
     for model in models:
         shape, batch = known[model]
         # A rank of two has half of the batch, a micro-batch of a pipeline a quarter.
@@ -121,7 +122,7 @@ def summary_of(rows):
 
 def measure_link(link, rows, keep, arguments):
     cluster = probed(link, arguments)
-    for model in arguments.only or MODELS:
+    for model in arguments.only:
         for strategy in arguments.strategy or STRATEGIES:
             if any((row["model"], row["strategy"], row["link"]) == (model, strategy, link) for row in rows):
                 continue
@@ -133,16 +134,17 @@ def measure_link(link, rows, keep, arguments):
                 print(f"prediction_ranks: {model}, {strategy}, {link}: {failure}", file=sys.stderr)
 
 
-def main():
-    arguments = parse_arguments()
+def measure_table(head, known, measure_link, row_text, arguments):
+    """The rows that --out holds or measure_link(link, rows, keep, arguments) adds, printed below `head`. `known`: sizes of
+    the models of --only, whose ops are measured first."""
     arguments.out.mkdir(parents=True, exist_ok=True)
     os.environ["WEFT_CACHE_DIR"] = str((arguments.out / "cache").resolve())
     kept = arguments.out / "rows.json"
     rows = json.loads(kept.read_text()) if arguments.goes_on and kept.exists() else []
     if not (arguments.goes_on and (arguments.out / "cache").exists()):
-        measure_ops(arguments.only or MODELS, arguments)
+        measure_ops(arguments.only, arguments, known)
     print(f"{processor()}, 2 ranks of {arguments.threads} threads\n")
-    print("| model | link | strategy | predicted, ms (80 %) | measured, ms | error | inside | memory |\n|---|---|---|---|---|---|---|---|")
+    print(head)
     for row in rows:
         print(row_text(row))
     for link in arguments.link:
@@ -153,6 +155,13 @@ def main():
         finally:
             if link != "memory":
                 subprocess.run([LINKS, "down"], check=False)
+    return rows
+
+
+def main():
+    arguments = parse_arguments()
+    head = "| model | link | strategy | predicted, ms (80 %) | measured, ms | error | inside | memory |\n|---|---|---|---|---|---|---|---|"
+    rows = measure_table(head, MODELS, measure_link, row_text, arguments)
     if rows:
         print(f"\n{summary_of(rows)}")
 

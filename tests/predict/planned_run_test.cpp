@@ -64,6 +64,25 @@ class PlannedRunTest : public testing::Test {
     file.price.spot_per_host_hour = 4;
     return file;
   }
+  /// Planned by two ranks that are here, with 4 samples each: of the first of them.
+  struct RealMemory {
+    int64_t total = 0, buffers = 0;
+  };
+  RealMemory memory_of_two(const std::vector<std::string>& hosts, const PlannedModel& planned, int64_t zero) const {
+    RealMemory real;
+    comm::run_ranks(hosts, [&](comm::Communicator& ranks) {
+      program::PlannedOnRanks on_ranks = program::plan_on_ranks(library_, &ranks, {}, [&] {
+        spec::RunSpec spec = planned.spec;
+        spec.shard.zero = zero;
+        spec.batch = 4;
+        return program::StepChoice{
+            .spec = spec, .input = planned.input(spec::StepShape(4)), .evaluation_memory = int64_t{1} << 40};
+      });
+      if (ranks.rank() != 0) return;
+      real = {on_ranks.step->total_bytes() + on_ranks.step->gathered_bytes(), on_ranks.step->message_buffer_bytes()};
+    });
+    return real;
+  }
   const Library library_ = standard_library();
 };
 
@@ -73,18 +92,8 @@ TEST_F(PlannedRunTest, MemoryOfRanksIsThatOfRealOnes) {
     Strategy strategy = strategy_of(planned.spec, 2, 2);
     strategy.zero = zero;
     const MemoryPrediction predicted = predict_on(library_, planned, strategy, here()).memory;
-    int64_t real = 0;
-    comm::run_ranks({"host", "host"}, [&](comm::Communicator& ranks) {
-      program::PlannedOnRanks on_ranks = program::plan_on_ranks(library_, &ranks, {}, [&] {
-        spec::RunSpec spec = planned.spec;
-        spec.shard.zero = zero;
-        spec.batch = 4;
-        return program::StepChoice{
-            .spec = spec, .input = planned.input(spec::StepShape(4)), .evaluation_memory = int64_t{1} << 40};
-      });
-      if (ranks.rank() == 0) real = on_ranks.step->total_bytes() + on_ranks.step->gathered_bytes();
-    });
-    EXPECT_NEAR(static_cast<double>(predicted.total()) / static_cast<double>(real), 1, 0.02) << "zero " << zero;
+    const RealMemory real = memory_of_two({"host", "host"}, planned, zero);
+    EXPECT_NEAR(static_cast<double>(predicted.total()) / static_cast<double>(real.total), 1, 0.02) << "zero " << zero;
   }
 }
 
@@ -104,21 +113,9 @@ TEST_F(PlannedRunTest, BuffersOfMessagesBetweenHostsAreThoseOfRealOnes) {
     Strategy strategy = strategy_on(planned.spec, place, 2);
     strategy.zero = zero;
     const MemoryPrediction predicted = predict_on(library_, planned, strategy, place).memory;
-    int64_t real = 0, buffers = 0;
-    comm::run_ranks({"a", "b"}, [&](comm::Communicator& ranks) {
-      program::PlannedOnRanks on_ranks = program::plan_on_ranks(library_, &ranks, {}, [&] {
-        spec::RunSpec spec = planned.spec;
-        spec.shard.zero = zero;
-        spec.batch = 4;
-        return program::StepChoice{
-            .spec = spec, .input = planned.input(spec::StepShape(4)), .evaluation_memory = int64_t{1} << 40};
-      });
-      if (ranks.rank() != 0) return;
-      real = on_ranks.step->total_bytes() + on_ranks.step->gathered_bytes();
-      buffers = on_ranks.step->message_buffer_bytes();
-    });
-    EXPECT_NEAR(static_cast<double>(predicted.total()) / static_cast<double>(real), 1, 0.02) << "zero " << zero;
-    EXPECT_GT(buffers, predicted.states / 10) << "half of the gradients, at least";
+    const RealMemory real = memory_of_two({"a", "b"}, planned, zero);
+    EXPECT_NEAR(static_cast<double>(predicted.total()) / static_cast<double>(real.total), 1, 0.02) << "zero " << zero;
+    EXPECT_GT(real.buffers, predicted.states / 10) << "half of the gradients, at least";
   }
 }
 
