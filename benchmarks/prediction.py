@@ -19,10 +19,9 @@ import json
 import os
 import pathlib
 import statistics
-import subprocess
 import sys
 
-from sides import ROOT, SideFailed, run_json, size_of
+from sides import ROOT, SideFailed, measure_ops, run_json, size_of
 
 HEADER = ("| model | input | precision | batch | known | predicted, ms (80 %) | measured, ms | error, known | error, held out |\n"
           "|---|---|---|---|---|---|---|---|---|")
@@ -43,16 +42,6 @@ def batches_of(model):
 def options_of(model, precision, batch, arguments):
     return [model, "--input", size_of(model)[0], "--precision", precision, "--batch", str(batch),
             "--threads", str(arguments.threads)]
-
-
-def measure_ops(models, arguments):
-    for model in models:
-        batches = batches_of(model)
-        command = [arguments.weft, "rates", "--ops", model, "--input", size_of(model)[0], "--batch", f"{batches[0]},{batches[-1]}", "--precision", ",".join(arguments.precision), "--threads", str(arguments.threads),
-                   "--seconds", str(arguments.rate_seconds)]
-        result = subprocess.run(command, stdout=sys.stderr)
-        if result.returncode != 0:
-            print(f"prediction: {model}: ops could not be measured", file=sys.stderr)
 
 
 def measure_row(model, held_out, precision, batch, arguments):
@@ -114,7 +103,10 @@ def main():
     kept = arguments.out / "rows.json"
     rows = json.loads(kept.read_text()) if arguments.goes_on and kept.exists() else []
     if not (arguments.goes_on and (arguments.out / "cache").exists()):
-        measure_ops([name for name in models if name not in held_out], arguments)
+        for model in models:
+            if model not in held_out:
+                batches = batches_of(model)
+                measure_ops(model, size_of(model)[0], [batches[0], batches[-1]], arguments.precision, arguments)
     print(HEADER)
     done = {(row["model"], row["precision"], row["batch"]) for row in rows}
     for row in rows:

@@ -21,7 +21,7 @@ import subprocess
 import sys
 
 from peer_settings import processor
-from sides import ROOT, SideFailed, run_json
+from sides import ROOT, SideFailed, measure_ops, run_json
 
 LINKS = str(ROOT / "tools/shaped_links.sh")
 MODELS = {"transformer_lm": ("128", 16), "resnet18": ("3,64,64", 32), "alexnet": ("3,128,128", 32)}
@@ -53,17 +53,6 @@ def parse_arguments():
     arguments.link = arguments.link or ["memory", "1gbit", "100mbit"]
     arguments.weft = os.path.abspath(arguments.weft)
     return arguments
-
-
-def measure_ops(models, arguments, known):
-    for model in models:
-        shape, batch = known[model]
-        # A rank of two has half of the batch, a micro-batch of a pipeline a quarter.
-        batches = ",".join(str(batch // part) for part in (4, 2, 1))
-        command = [arguments.weft, "rates", "--ops", model, "--input", shape, "--batch", batches, "--precision", "f32",
-                   "--threads", str(arguments.threads), "--seconds", str(arguments.rate_seconds)]
-        if subprocess.run(command, stdout=sys.stderr).returncode != 0:
-            print(f"prediction_ranks: {model}: ops could not be measured", file=sys.stderr)
 
 
 def on_two_ranks(link, arguments):
@@ -142,7 +131,10 @@ def measure_table(head, known, measure_link, row_text, arguments):
     kept = arguments.out / "rows.json"
     rows = json.loads(kept.read_text()) if arguments.goes_on and kept.exists() else []
     if not (arguments.goes_on and (arguments.out / "cache").exists()):
-        measure_ops(arguments.only, arguments, known)
+        for model in arguments.only:
+            shape, batch = known[model]
+            # A rank of two has half of the batch, a micro-batch of a pipeline a quarter.
+            measure_ops(model, shape, [batch // 4, batch // 2, batch], ["f32"], arguments)
     print(f"{processor()}, 2 ranks of {arguments.threads} threads\n")
     print(head)
     for row in rows:

@@ -4,6 +4,7 @@ import os
 import pathlib
 import statistics
 import subprocess
+import sys
 from typing import NamedTuple
 
 from peer_python import NoPeer, peer_python
@@ -92,6 +93,14 @@ def run_ranks_json(commands, threads):
         for other in others:
             other.kill()
     return result
+
+
+def measure_ops(model, shape, batches, precisions, arguments):
+    """Lets weft measure the ops of a model's steps (`weft rates --ops`), from which it predicts."""
+    command = [arguments.weft, "rates", "--ops", model, "--input", shape, "--batch", ",".join(map(str, batches)),
+               "--precision", ",".join(precisions), "--threads", arguments.threads, "--seconds", arguments.rate_seconds]
+    if subprocess.run([str(word) for word in command], stdout=sys.stderr).returncode != 0:
+        print(f"{model}: ops could not be measured", file=sys.stderr)
 
 
 def python_of_peer():

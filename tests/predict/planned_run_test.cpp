@@ -131,6 +131,33 @@ TEST_F(PlannedRunTest, SharedStatesAreAPartOfTheWhole) {
   EXPECT_NEAR(states(3) / whole, 1.0 / 4, 0.03);
 }
 
+TEST_F(PlannedRunTest, EvaluationsByLayerTakeAsLongAsTheirWeightsTravel) {
+  Place place = here();
+  machines::ClusterFile two = cluster(2);
+  two.devices_per_host = 1;
+  two.between_hosts = {1e-6, 1e6, 1e-6};  // so slow that nothing else counts
+  place.cluster = &two;
+  PlannedModel planned = model("transformer_lm", 8);
+  constexpr double kBatches = 3;
+  planned.evaluated_samples = 8 * kBatches;
+  planned.spec.evaluation.batch = 8;
+  const auto predicted = [&](int64_t zero, int64_t pipeline, const char* weights) {
+    planned.spec.evaluation.weights = weights;
+    Strategy strategy = strategy_on(planned.spec, place, 2);
+    strategy.zero = zero;
+    strategy.pipeline = pipeline;
+    return predict_on(library_, planned, strategy, place);
+  };
+  const double whole = static_cast<double>(predicted(0, 1, "auto").memory.states) / 3;  // adamw has two more
+  const auto bytes_in_a_batch = [&](int64_t zero, int64_t pipeline) {
+    const double once = predicted(zero, pipeline, "once").evaluation_seconds.expected;
+    const double by_layer = predicted(zero, pipeline, "by_layer").evaluation_seconds.expected;
+    return (by_layer - once) / kBatches * two.between_hosts.bytes_per_second;
+  };
+  EXPECT_NEAR(bytes_in_a_batch(3, 1) / whole, 0.5, 0.05) << "a rank receives the other half";
+  EXPECT_NEAR(bytes_in_a_batch(0, 2) / whole, 1, 0.1) << "a stage sends what it has, and receives the rest";
+}
+
 TEST_F(PlannedRunTest, ARunHasItsStepsItsRateAndItsLength) {
   const PlannedModel planned = model("lenet5", 50);
   const Prediction prediction = predict_on(library_, planned, strategy_of(planned.spec, 1, 1), here());

@@ -83,16 +83,20 @@ class Planning {
         choice, strategy_.ranks > 1 ? runtime_of(rank) : program::RankRuntime(nullptr, static_cast<int>(spec.threads)));
   }
 
-  /// Of a rank's part of a batch that is evaluated: all ranks divide it.
-  std::unique_ptr<program::PlannedStep> plan_evaluation(int64_t rows) {
+  /// Of a part of a batch that is evaluated: all ranks divide it. On the rank that trains by `step`.
+  std::unique_ptr<program::PlannedStep> plan_evaluation(int64_t rows, const program::PlannedStep& step) {
     spec::RunSpec spec = spec_;
     spec.batch = rows;
     spec.memory_limit.clear();
     spec.mesh = {};
     spec.shard = {};
-    program::StepChoice choice{.spec = spec, .input = model_.input(spec::StepShape(rows)), .forward = true};
+    program::StepChoice choice{
+        .spec = spec, .input = model_.input(spec::StepShape(rows)), .forward = true, .trained_by = &step};
     choice.input.batch = rows;
-    return planned(choice, program::RankRuntime(nullptr, static_cast<int>(spec.threads)));
+    // As in a run (program/prepared_run.h), gathering along the axis data alone overlaps with layers.
+    const bool overlaps = step.gathers_in_evaluation() && step.gathers_along_data();
+    return planned(choice, overlaps ? program::RankRuntime(ranks_of(sources_.exchange))
+                                    : program::RankRuntime(nullptr, static_cast<int>(spec.threads)));
   }
 
   /// What a search for as little as possible finds.
@@ -265,6 +269,7 @@ Prediction predict_on(const Library& library, const PlannedModel& model, const S
   of_course.accumulate = strategy.accumulate;
   of_course.batch = strategy.batch;
   const std::vector<spec::Stage> stages = spec::stages_of(of_course);
+  std::vector<std::unique_ptr<program::PlannedStep>> evaluating;  // of each different rank one of its steps
   std::optional<spec::Course> course;
   if (model.samples > 0) course.emplace(of_course, model.samples);
   const int64_t steps = course ? course->total_steps() : 0;
@@ -280,13 +285,14 @@ Prediction predict_on(const Library& library, const PlannedModel& model, const S
                           .accumulate = stages[at].accumulate,
                           .image_height = stages[at].image_height};
     for (const int rank : planning.different_ranks()) {
-      const std::unique_ptr<program::PlannedStep> step = planning.plan(stages[at], rank);
+      std::unique_ptr<program::PlannedStep> step = planning.plan(stages[at], rank);
       const StepGraphs graphs = graphs_of(*step);
       StepTime time = predict_step(graphs, sources.nodes, sources.exchange);
       if (time.whole() > stage.time.whole()) stage.time = std::move(time);
       const MemoryPrediction memory = planning.memory_of(*step);
       planning.require_memory(memory, stages[at]);
       if (memory.total() > prediction.memory.total()) prediction.memory = memory;
+      if (prediction.stages.empty()) evaluating.push_back(std::move(step));
     }
     if (sources.sample_seconds > 0)
       stage.loading_seconds = loading_seconds(
@@ -300,8 +306,13 @@ Prediction predict_on(const Library& library, const PlannedModel& model, const S
   if (model.evaluated_samples > 0) {
     const int64_t rows = std::max<int64_t>(1, model.spec.evaluation.batch / strategy.ranks);
     const int64_t batch = rows * strategy.ranks;
-    const std::unique_ptr<program::PlannedStep> forward = planning.plan_evaluation(rows);
-    const double seconds = predict_step({.batch = &forward->compiled()}, sources.nodes, {}).whole();
+    double seconds = 0;
+    for (const std::unique_ptr<program::PlannedStep>& step : evaluating) {
+      const std::unique_ptr<program::PlannedStep> forward = planning.plan_evaluation(rows, *step);
+      seconds =
+          std::max(seconds, predict_step({.batch = &forward->compiled()}, sources.nodes, sources.exchange).whole());
+      if (!step->gathers_in_evaluation()) break;  // the same on all ranks
+    }
     prediction.evaluation_seconds = interval_of(seconds * model.evaluated_samples / static_cast<double>(batch),
                                                 std::max(0.1, sources.nodes.common_spread));
   }

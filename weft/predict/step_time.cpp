@@ -31,11 +31,14 @@ int64_t bytes_of(const Graph& graph, const Node& node) {
 /// One run of a compiled graph after the other, on a time axis that goes on.
 class Runs {
  public:
-  Runs(const CompiledStep& step, bool is_update, bool runs_kept, const NodeTimes& nodes, const ExchangeTimes& exchange)
+  /// `is_scheduled`: a schedule says what the run waits for messages.
+  Runs(const CompiledStep& step, bool is_update, bool runs_kept, bool is_scheduled, const NodeTimes& nodes,
+       const ExchangeTimes& exchange)
       : step_(step),
         graph_(step.graph),
         exchange_(exchange),
         runs_kept_(runs_kept),
+        is_scheduled_(is_scheduled),
         seconds_per_node_(nodes.seconds_per_node),
         parts_(parts_of(step.graph, is_update)),
         is_completing_(find_completing(step.graph)),
@@ -115,11 +118,13 @@ class Runs {
     }
     const int64_t bytes = bytes_of(graph_, node);
     const std::string axis = is_message(node) ? kPipelineAxis : axis_of_exchange(node);
-    const double seconds = exchange_.seconds(axis, ops.whole, bytes);
+    // Without a schedule whoever receives waits as long as whoever sends.
+    const char* const op = is_message(node) && !is_scheduled_ ? kSend : ops.whole;
+    const double seconds = exchange_.seconds(axis, op, bytes);
     // Whoever sends counts a message.
     if (ops.whole != std::string_view(kReceive)) count(ops.whole, bytes, times, into);
     // What stages wait for messages says their schedule (idle_seconds): alone it would look as if nobody waited.
-    if (is_message(node) && exchange_.hides) {
+    if (is_message(node) && is_scheduled_ && exchange_.hides) {
       link_seconds_ += times * seconds;
       if (is_collective_start(node)) arrivals_[{ops.whole, node.attributes.integer("number")}] = now_;
       return;
@@ -152,7 +157,7 @@ class Runs {
   const CompiledStep& step_;
   const Graph& graph_;
   const ExchangeTimes& exchange_;
-  const bool runs_kept_;
+  const bool runs_kept_, is_scheduled_;
   const double seconds_per_node_;
   const std::vector<Part> parts_;
   const std::vector<bool> is_completing_;
@@ -190,7 +195,7 @@ StepTime predict_step(const StepGraphs& graphs, const NodeTimes& nodes, const Ex
   const auto add_graph = [&](const CompiledStep& step, bool is_update, bool runs_kept, int64_t batches, double times) {
     const size_t first = time.timeline.size();
     StepTime warm_up;  // leaves to the next run what is deferred
-    Runs before(step, is_update, runs_kept, nodes, exchange);
+    Runs before(step, is_update, runs_kept, graphs.pipeline != nullptr, nodes, exchange);
     before.run(true, 0, warm_up, nullptr);
     const double link_before = before.link_seconds();
     if (batches > 1) before.run(false, times, time, nullptr);  // with what the last step has deferred

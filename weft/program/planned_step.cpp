@@ -51,10 +51,7 @@ PlannedStep::PlannedStep(const Library& library, const StepChoice& choice, const
                                            .nodes = profile.costs})),
       options_(options_of(choice, runtime, *device_, profile)),
       program_(
-          [this, &library](const spec::StepShape&) {
-            return choice_.forward ? step::build_prediction_step(library, choice_.spec, choice_.input)
-                                   : training_.graph;
-          },
+          [this, &library](const spec::StepShape&) { return choice_.forward ? inference(library) : training_.graph; },
           *device_, options_, runtime.make_arena(*device_)) {
   if (!choice_.forward) program_.add_phases_of(training_);
   passes::require_matches(training_.graph, options_.precision);
@@ -63,6 +60,13 @@ PlannedStep::PlannedStep(const Library& library, const StepChoice& choice, const
   if (choice_.limit) choice_.limit(program_.steps(), bytes_beside_arena() + gathered_bytes());
   compiled();
   keep_measured(library.device, *device_, note);
+}
+
+Graph PlannedStep::inference(const Library& library) const {
+  Graph whole = step::build_prediction_step(library, choice_.spec, choice_.input);
+  const PlannedStep* const trained_by = choice_.trained_by;
+  if (trained_by == nullptr || !trained_by->gathers_in_evaluation()) return whole;
+  return step::gathering_evaluation(whole, trained_by->training_, trained_by->rank());
 }
 
 int PlannedStep::rank() const { return runtime_.rank(); }

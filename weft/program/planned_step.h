@@ -22,6 +22,8 @@
 
 namespace weft::program {
 
+class PlannedStep;
+
 /// What is to be measured.
 struct StepChoice {
   spec::RunSpec spec;             // resolved; `batch` is what this rank computes at a time
@@ -29,8 +31,9 @@ struct StepChoice {
   int64_t batches = 1;            // per step: accumulated, or of shards
   bool forward = false;           // inference
   int64_t evaluation_memory = 0;  // of a rank that also evaluates, as a run does (step::gathered_bytes); 0: none does
-  std::vector<std::string> without = {};               // passes
-  int64_t bucket_bytes = 0;                            // see passes::Ranks
+  const PlannedStep* trained_by = nullptr;  // of inference: on the state of that step; null: on whole weights
+  std::vector<std::string> without = {};    // passes
+  int64_t bucket_bytes = 0;                 // see passes::Ranks
   std::function<Tuning(int64_t threads)> tuning = {};  // asked for on the first rank alone
   /// Brings the step under its limit, if it has one; what is planned beside the arena.
   std::function<void(StepCache& steps, int64_t other_bytes)> limit = {};
@@ -74,6 +77,11 @@ class PlannedStep {
   int64_t state_bytes() const { return step::state_bytes(training_); }
   /// Of memory that messages between hosts need beside the arena.
   int64_t message_buffer_bytes();
+  /// Whether evaluations gather the parts of weights layer by layer, as a run with this step does.
+  bool gathers_in_evaluation() const {
+    return choice_.evaluation_memory > 0 && step::gathers_in_evaluation(training_, spec(), choice_.evaluation_memory);
+  }
+  bool gathers_along_data() const { return step::gathers_along_data(training_); }
   /// Of whole weights that a rank has parts of, which evaluations put together; 0 where they do not.
   int64_t gathered_bytes() const {
     return choice_.evaluation_memory == 0 ? 0 : step::gathered_bytes(training_, spec(), choice_.evaluation_memory);
@@ -85,6 +93,7 @@ class PlannedStep {
 
  private:
   int64_t bytes_beside_arena();
+  Graph inference(const Library& library) const;
   friend class RunningStep;
   const CompiledStep* compiled_phase(Phase phase) {
     return program_.has(phase) ? &program_.compiled(spec().batch, phase) : nullptr;
