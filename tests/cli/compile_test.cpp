@@ -83,6 +83,28 @@ TEST_F(CompileCommand, RepeatsAreMeasured) {
   EXPECT_GT(json["arena_bytes"].get<int64_t>(), 0);
 }
 
+TEST_F(CompileCommand, AProfileSaysWhatNodesTake) {
+  ASSERT_EQ(weft({"compile", "lenet5", path("net.weft"), "--batch", "1"}).code, 0);
+  const std::vector<std::string> words{"infer", path("net.weft"), "--threads", "1", "--repeat", "3", "--profile"};
+  const Outcome table = weft(words);
+  ASSERT_EQ(table.code, 0) << table.err;
+  EXPECT_THAT(table.out, HasSubstr("by op and kernel:"));
+  EXPECT_THAT(table.out, HasSubstr("conv2"));
+  std::vector<std::string> with_json = words;
+  with_json.push_back("--json");
+  const auto json = nlohmann::json::parse(weft(with_json).out);
+  double seconds = 0;
+  for (const auto& node : json["nodes"]) seconds += node["seconds"].get<double>();
+  EXPECT_GT(seconds, 0);
+}
+
+TEST_F(CompileCommand, AProfileWantsRuns) {
+  ASSERT_EQ(weft({"compile", "lenet5", path("net.weft"), "--batch", "1"}).code, 0);
+  const Outcome outcome = weft({"infer", path("net.weft"), "--profile"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("--profile: it says what takes the time of several runs; add --repeat 100"));
+}
+
 TEST_F(CompileCommand, AFileThatIsThereIsKept) {
   write_all(path("net.weft"), "mine");
   const Outcome outcome = weft({"compile", "lenet5", path("net.weft")});

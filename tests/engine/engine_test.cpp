@@ -222,6 +222,17 @@ TEST_F(EngineTest, StreamsRunAtTheSameTimeAndAgree) {
   }
 }
 
+TEST_F(EngineTest, AStreamThatRunsSeveralTimesAnswersOnceWithTheTimeOfEach) {
+  const auto cpu = device(1);
+  Engine engine(weft::test::small_model(), library_.ops, *cpu);
+  StreamPool pool(engine, 1);
+  const std::vector<Tensor> input{Tensor::of({1, 2}, std::vector<float>{1, 4})};
+  const Answer once = pool.submit(input).get(), often = pool.submit(input, 5).get();
+  EXPECT_EQ(once.seconds.size(), 1);
+  EXPECT_EQ(often.seconds.size(), 5);
+  EXPECT_EQ(values_of(often.outputs[0]), values_of(once.outputs[0]));
+}
+
 TEST_F(EngineTest, RowsAreCutIntoBatchesAndComeBackInOrder) {
   const auto cpu = device(1);
   Engine engine(weft::test::small_model(), library_.ops, *cpu);

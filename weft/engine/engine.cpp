@@ -13,10 +13,6 @@ namespace weft::engine {
 
 namespace {
 
-SymbolBindings bindings_of(const SymbolicGraph& graph, int64_t batch) {
-  return graph.symbols().empty() ? SymbolBindings{} : SymbolBindings{{kBatchSymbol, batch}};
-}
-
 std::vector<Port> inputs_of(const SymbolicGraph& graph) {
   std::vector<Port> ports;
   for (const GraphInput& input : graph.inputs()) ports.push_back({input.name, to_string(graph.type(input.value))});
@@ -120,18 +116,18 @@ void Engine::check_pictures(const SymbolicGraph& graph, int64_t batch) const {
 }
 
 TensorType Engine::input_type(size_t index, int64_t batch) const {
-  const SymbolicGraph& graph = source_for(batch).graph;
-  return type_of(model_.inputs.at(index), graph, graph.inputs().at(index).value, batch);
+  const Source& source = source_for(batch);
+  return type_of(model_.inputs.at(index), source, source.graph.inputs().at(index).value, batch);
 }
 
 TensorType Engine::output_type(size_t index, int64_t batch) const {
-  const SymbolicGraph& graph = source_for(batch).graph;
-  return type_of(model_.outputs.at(index), graph, graph.outputs().at(index).value, batch);
+  const Source& source = source_for(batch);
+  return type_of(model_.outputs.at(index), source, source.graph.outputs().at(index).value, batch);
 }
 
-TensorType Engine::type_of(const Port& port, const SymbolicGraph& graph, ValueId value, int64_t batch) const {
-  const SymbolicType& type = graph.type(value);
-  const SymbolBindings bindings = bindings_of(graph, batch);
+TensorType Engine::type_of(const Port& port, const Source& source, ValueId value, int64_t batch) const {
+  const SymbolicType& type = source.graph.type(value);
+  const SymbolBindings bindings = source.bindings(batch);
   std::vector<int64_t> dims;
   for (const Expression& dim : type.dims) dims.push_back(dim.evaluate(bindings));
   const TensorType bound{type.dtype, Shape(dims), {}};
@@ -142,9 +138,9 @@ TensorType Engine::type_of(const Port& port, const SymbolicGraph& graph, ValueId
 }
 
 CompiledStep Engine::compile_for(int64_t batch) {
-  const SymbolicGraph& source = source_for(batch).graph;
+  const Source& source = source_for(batch);
   const SharingBackend sharing(device_, constants_, model_.mapping.get());
-  return compile_inference(bind_symbols(source, bindings_of(source, batch)), sharing, options_.compile);
+  return compile_inference(bind_symbols(source.graph, source.bindings(batch)), sharing, options_.compile);
 }
 
 const CompiledStep& Engine::plan(int64_t batch) {
@@ -205,7 +201,7 @@ Executor& Stream::executor_for(int64_t batch) {
   return *executors_.emplace(batch, engine_.make_executor(batch, *arena_)).first->second;
 }
 
-void Stream::run(int64_t batch) {
+void Stream::run(int64_t batch, Profile* profile) {
   const std::vector<Port>& ports = engine_.model().inputs;
   for (size_t index = 0; index < ports.size(); ++index)
     if (inputs_[index] == nullptr)
@@ -214,7 +210,7 @@ void Stream::run(int64_t batch) {
   batch_ = 0;
   Executor& executor = executor_for(batch);
   for (size_t index = 0; index < ports.size(); ++index) executor.bind_batch(ports[index].name, inputs_[index]);
-  executor.run();
+  executor.run(profile);
   batch_ = batch;
 }
 

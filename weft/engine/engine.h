@@ -64,12 +64,15 @@ class Engine {
   struct Source {
     int64_t batch;  // 0: any
     SymbolicGraph graph;
+    SymbolBindings bindings(int64_t of_batch) const {
+      return batch == 0 ? SymbolBindings{{kBatchSymbol, of_batch}} : SymbolBindings{};
+    }
   };
   void read_graphs(const OpRegistry& registry);
   /// Error(usage) where there is none for the batch.
   const Source& source_for(int64_t batch) const;
   void check_pictures(const SymbolicGraph& graph, int64_t batch) const;
-  TensorType type_of(const Port& port, const SymbolicGraph& graph, ValueId value, int64_t batch) const;
+  TensorType type_of(const Port& port, const Source& source, ValueId value, int64_t batch) const;
   CompiledStep compile_for(int64_t batch);
   std::string name() const;
   /// By address: what is shared counts once.
@@ -94,8 +97,9 @@ class Stream {
   /// Row-major data of input_type(); the caller keeps them until the runs that read them are over.
   void set_input(size_t index, const void* data) { inputs_.at(index) = data; }
   const void* input(size_t index) const { return inputs_.at(index); }
-  /// With all inputs set. The first run with a batch makes its plan, the others allocate nothing.
-  void run(int64_t batch);
+  /// With all inputs set. The first run with a batch makes its plan, the others allocate nothing. Adds the times of
+  /// nodes, in the order of Engine::plan(), to a profile.
+  void run(int64_t batch, Profile* profile = nullptr);
   /// Of the last run, row-major, output_type() of its batch; without allocating. Error(usage) before the first run.
   void read_output(size_t index, std::span<std::byte> to) const;
   Tensor output(size_t index) const;

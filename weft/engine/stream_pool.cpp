@@ -92,8 +92,8 @@ void StreamPool::stop() {
   threads_.clear();
 }
 
-std::future<Answer> StreamPool::submit(std::vector<Tensor> inputs) {
-  Request request{std::move(inputs), {}};
+std::future<Answer> StreamPool::submit(std::vector<Tensor> inputs, int64_t runs) {
+  Request request{std::move(inputs), runs, {}};
   std::future<Answer> answer = request.answer.get_future();
   {
     const std::lock_guard lock(mutex_);
@@ -112,24 +112,35 @@ void StreamPool::work(size_t index, const std::vector<int>& cores) {
     Request request = std::move(requests_.front());
     requests_.pop_front();
     lock.unlock();
-    request.answer.set_value(answer_of(*streams_[index], request.inputs));
+    request.answer.set_value(answer_of(*streams_[index], request));
   }
 }
 
-Answer StreamPool::answer_of(Stream& stream, const std::vector<Tensor>& inputs) const {
+Answer StreamPool::answer_of(Stream& stream, const Request& request) const {
   Answer answer;
   try {
-    const int64_t batch = batch_of(inputs);
-    for (size_t index = 0; index < inputs.size(); ++index) stream.set_input(index, inputs[index].data());
-    const auto begin = std::chrono::steady_clock::now();
-    stream.run(batch);
-    answer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    for (size_t index = 0; index < engine_.model().outputs.size(); ++index)
-      answer.outputs.push_back(stream.output(index));
+    const int64_t batch = batch_of(request.inputs);
+    for (size_t index = 0; index < request.inputs.size(); ++index)
+      stream.set_input(index, request.inputs[index].data());
+    for (int64_t run = 0; run < request.runs; ++run) {
+      const auto begin = std::chrono::steady_clock::now();
+      stream.run(batch);
+      answer.seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+      read_outputs(stream, answer.outputs);
+    }
   } catch (...) {
-    answer = {{}, std::current_exception(), 0};
+    answer = {{}, std::current_exception(), {}};
   }
   return answer;
+}
+
+/// Into the tensors, which are made where there are none yet.
+void StreamPool::read_outputs(const Stream& stream, std::vector<Tensor>& outputs) const {
+  for (size_t index = 0; index < engine_.model().outputs.size(); ++index)
+    if (index == outputs.size())
+      outputs.push_back(stream.output(index));
+    else
+      stream.read_output(index, {outputs[index].data_as<std::byte>(), static_cast<size_t>(outputs[index].bytes())});
 }
 
 int64_t StreamPool::batch_of(const std::vector<Tensor>& inputs) const {

@@ -17,11 +17,11 @@
 
 namespace weft::engine {
 
-/// The rows of one request after a run, or why there are none.
+/// The rows of one request after its last run, or why there are none.
 struct Answer {
   std::vector<Tensor> outputs;  // in the order of DeployedModel::outputs
   std::exception_ptr error;     // null: it went well
-  double seconds = 0;           // of the run itself
+  std::vector<double> seconds;  // of each run itself
 
   /// Throws the error where there is one.
   void check() const {
@@ -43,8 +43,9 @@ class StreamPool {
   StreamPool& operator=(const StreamPool&) = delete;
 
   /// A run with these inputs, in the order of DeployedModel::inputs, as soon as a stream is free; requests begin in
-  /// their order. The inputs are kept until then, and say the size of the batch. Thread-safe.
-  std::future<Answer> submit(std::vector<Tensor> inputs);
+  /// their order. The inputs are kept until then, and say the size of the batch. Thread-safe. With several `runs`, to
+  /// measure what they take, the stream runs and reads the outputs again and again.
+  std::future<Answer> submit(std::vector<Tensor> inputs, int64_t runs = 1);
 
   /// Any number of rows, cut into runs of at most `batch` over all streams; the outputs in the order of the rows.
   /// Error(usage) where rows cannot be told apart: an input or output whose first dimension is not the batch's, or a
@@ -58,13 +59,15 @@ class StreamPool {
  private:
   struct Request {
     std::vector<Tensor> inputs;
+    int64_t runs = 1;
     std::promise<Answer> answer;
   };
   void start(size_t index, const std::vector<int>& cores);
   /// Runs what was asked for, then ends the threads.
   void stop();
   void work(size_t index, const std::vector<int>& cores);
-  Answer answer_of(Stream& stream, const std::vector<Tensor>& inputs) const;
+  Answer answer_of(Stream& stream, const Request& request) const;
+  void read_outputs(const Stream& stream, std::vector<Tensor>& outputs) const;
   /// Error(usage) where the inputs are not those of the model; the size of their batch.
   int64_t batch_of(const std::vector<Tensor>& inputs) const;
 

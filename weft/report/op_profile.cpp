@@ -189,6 +189,28 @@ Table profile_table(const std::vector<OpProfile>& entries, size_t rows) {
   return table;
 }
 
+Table time_table(std::vector<OpProfile> entries, size_t rows) {
+  std::stable_sort(entries.begin(), entries.end(),
+                   [](const OpProfile& a, const OpProfile& b) { return a.seconds > b.seconds; });
+  const double total = total_seconds(entries);
+  const bool has_names = !entries.empty() && !entries.front().name.empty();
+  Table table({{"time", Align::right},
+               {"share", Align::right},
+               {"GFLOP/s", Align::right},
+               {"GB/s", Align::right},
+               {"op"},
+               {"type"},
+               {"kernel"},
+               {has_names ? "node" : "calls"}});
+  for (size_t index = 0; index < std::min(rows, entries.size()); ++index) {
+    const OpProfile& entry = entries[index];
+    table.add_row({human_duration(entry.seconds), share_of(entry.seconds, total), rate(entry.flops, entry.seconds),
+                   rate(entry.bytes, entry.seconds), entry.op, entry.dtype, entry.kernel,
+                   has_names ? entry.name : std::to_string(entry.calls)});
+  }
+  return table;
+}
+
 Table class_table(const std::vector<OpProfile>& classes) {
   const double total = total_seconds(classes);
   Table table({{"class of op"},

@@ -45,6 +45,8 @@ std::vector<OpProfile> sum_by_class(const std::vector<OpProfile>& nodes);
 
 /// A table of at most `rows` entries with shares of the total time and of the floor.
 Table profile_table(const std::vector<OpProfile>& entries, size_t rows);
+/// Without floors, of a run on which no machine's rates bear: the longest first.
+Table time_table(std::vector<OpProfile> entries, size_t rows);
 /// The same of classes, with a last line for all of them.
 Table class_table(const std::vector<OpProfile>& classes);
 

@@ -99,8 +99,10 @@ int infer_command(const Library& library, const InferOptions& options) {
   const bool is_onnx = !engine::is_model_file(options.model) && std::filesystem::is_regular_file(options.model, code);
   const bool has_pictures = std::any_of(options.inputs.begin(), options.inputs.end(),
                                         [](const std::string& input) { return !input.ends_with(".npy"); });
+  if (options.profiles && options.repeat == 0)
+    fail(ErrorKind::usage, "--profile: it says what takes the time of several runs; add --repeat 100");
   const bool is_session = is_onnx && !has_pictures && options.streams == 1 && options.batch == 0 && !options.json &&
-                          !options.inputs.empty();
+                          !options.profiles && !options.inputs.empty();
   return is_session ? infer_onnx(library, options) : infer_deployed(library, options);
 }
 
@@ -136,6 +138,7 @@ void add_infer(CLI::App& app, Action& action, const Library& library) {
   command->add_flag("!--no-pin", options->pins, "Let the system choose the cores that threads run on");
   command->add_option("--repeat", options->repeat, "Run so often again on each stream, and print the median time")
       ->check(CLI::Range(int64_t{1}, int64_t{1000000}));
+  command->add_flag("--profile", options->profiles, "With --repeat: print what each op and node of a run takes");
   command->add_flag("--json", options->json, "Print JSON");
   command->callback(
       [options, &action, &library] { action = [options, &library] { return infer_command(library, *options); }; });

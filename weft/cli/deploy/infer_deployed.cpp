@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <span>
@@ -22,6 +23,7 @@
 #include "weft/engine/stream_pool.h"
 #include "weft/infer/input_files.h"
 #include "weft/program/process_memory.h"
+#include "weft/report/op_profile.h"
 #include "weft/tensor/element.h"
 #include "weft/tensor/npy.h"
 
@@ -30,6 +32,8 @@ namespace weft::cli {
 namespace {
 
 using nlohmann::ordered_json;
+
+constexpr size_t kProfileRows = 20;
 
 /// What the model reads, and from which picture each row is.
 struct Inputs {
@@ -127,21 +131,20 @@ struct Repeated {
 };
 
 Repeated measure(engine::StreamPool& pool, const std::vector<Tensor>& batch, int64_t repeat) {
-  const int64_t runs = repeat * pool.streams();
   const auto begin = std::chrono::steady_clock::now();
   std::vector<std::future<engine::Answer>> futures;
-  for (int64_t run = 0; run < runs; ++run) futures.push_back(pool.submit(batch));
+  for (int stream = 0; stream < pool.streams(); ++stream) futures.push_back(pool.submit(batch, repeat));
   std::vector<double> seconds;
   for (auto& future : futures) {
     const engine::Answer answer = future.get();
     answer.check();
-    seconds.push_back(answer.seconds);
+    seconds.insert(seconds.end(), answer.seconds.begin(), answer.seconds.end());
   }
   const std::chrono::duration<double> all = std::chrono::steady_clock::now() - begin;
   const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
   std::nth_element(seconds.begin(), middle, seconds.end());
   const int64_t rows = batch[0].shape().rank() > 0 ? batch[0].shape()[0] : 1;
-  return {*middle, static_cast<double>(runs * rows) / all.count()};
+  return {*middle, static_cast<double>(seconds.size()) * static_cast<double>(rows) / all.count()};
 }
 
 /// The first rows of each input, as many as there are in a run; fewer are repeated.
@@ -178,6 +181,32 @@ ordered_json classes_of(const Inputs& inputs, const Tensor& output, const engine
     }
     list.push_back({{"file", inputs.pictures[static_cast<size_t>(row)]}, {"classes", named}});
   }
+  return list;
+}
+
+/// Of each node of a run, the median over as many runs.
+std::vector<report::OpProfile> profiled(engine::Engine& engine, const std::vector<Tensor>& batch, int64_t rows,
+                                        int64_t runs) {
+  engine::Stream stream(engine);
+  for (size_t index = 0; index < batch.size(); ++index) stream.set_input(index, batch[index].data());
+  stream.run(rows);  // touches the memory
+  std::vector<Profile> profiles(static_cast<size_t>(runs));
+  for (Profile& profile : profiles) stream.run(rows, &profile);
+  const CompiledStep& step = engine.plan(rows);
+  return report::profile_nodes(step.graph, step.plan, report::median_profile(profiles),
+                               engine.device().measure_rates());
+}
+
+ordered_json profile_json(const std::vector<report::OpProfile>& nodes) {
+  auto list = ordered_json::array();
+  for (const report::OpProfile& node : nodes)
+    list.push_back({{"node", node.name},
+                    {"op", node.op},
+                    {"type", node.dtype},
+                    {"kernel", node.kernel},
+                    {"seconds", node.seconds},
+                    {"flops", node.flops},
+                    {"bytes", node.bytes}});
   return list;
 }
 
@@ -254,8 +283,8 @@ int infer_deployed(const Library& library, const InferOptions& options) {
   const int64_t rows = inputs.tensors[0].shape().rank() > 0 ? inputs.tensors[0].shape()[0] : 1;
   if (rows == 0) fail(ErrorKind::usage, "the inputs have no rows; give some");
   const int64_t batch = batch_of(options, engine, rows);
-  engine::StreamPool pool(engine, static_cast<int>(options.streams), options.pins);
-  const std::vector<Tensor> outputs = pool.run_rows(inputs.tensors, batch);
+  auto pool = std::make_unique<engine::StreamPool>(engine, static_cast<int>(options.streams), options.pins);
+  const std::vector<Tensor> outputs = pool->run_rows(inputs.tensors, batch);
 
   ordered_json report{{"model", model.name}};
   report["outputs"] = ordered_json::array();
@@ -271,28 +300,38 @@ int infer_deployed(const Library& library, const InferOptions& options) {
       outputs.empty() ? ordered_json::array() : classes_of(inputs, outputs[0], model, options.top.value_or(1));
   if (options.repeat > 0) {
     const std::vector<Tensor> measured_rows = first_batch(inputs.tensors, batch);
-    measure(pool, measured_rows, 1);  // makes the plans and touches the memory
-    const Repeated measured = measure(pool, measured_rows, options.repeat);
+    measure(*pool, measured_rows, 1);  // makes the plans and touches the memory
+    const Repeated measured = measure(*pool, measured_rows, options.repeat);
     report["repeat"] = options.repeat;
     report["batch"] = batch;
     report["streams"] = options.streams;
     report["threads"] = threads;
     report["median_seconds"] = measured.median_seconds;
     report["rows_per_second"] = measured.rows_per_second;
-    report["arena_bytes"] = pool.arena_bytes();
+    report["arena_bytes"] = pool->arena_bytes();
     report["constant_bytes"] = engine.constant_bytes();
     int64_t input_bytes = 0;  // of all rows, and of those that were measured
     for (const auto* tensors : {&inputs.tensors, &measured_rows})
       for (const Tensor& tensor : *tensors) input_bytes += tensor.bytes();
-    report["planned_bytes"] = pool.arena_bytes() + engine.constant_bytes() + input_bytes;
+    report["planned_bytes"] = pool->arena_bytes() + engine.constant_bytes() + input_bytes;
     report["taken_bytes"] = program::anonymous_bytes() - anonymous_before + engine.mapped_constant_bytes();
     report["resident_bytes"] = program::resident_bytes();
     report["peak_bytes"] = program::peak_resident_bytes();
+  }
+  std::vector<report::OpProfile> nodes;
+  if (options.profiles) {
+    pool.reset();  // libgomp lets threads sleep at once where there are more than cores, even if they are idle
+    nodes = profiled(engine, first_batch(inputs.tensors, batch), batch, options.repeat);
+    report["nodes"] = profile_json(nodes);
   }
   if (options.json)
     fmt::print("{}\n", report.dump(2, ' ', false, ordered_json::error_handler_t::replace));
   else
     print_text(report);
+  if (!nodes.empty() && !options.json)
+    fmt::print("\nby op and kernel:\n{}\nby node:\n{}",
+               report::time_table(report::sum_by_kernel(nodes), kProfileRows).text(),
+               report::time_table(nodes, kProfileRows).text());
   return 0;
 }
 

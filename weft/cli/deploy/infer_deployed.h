@@ -17,6 +17,7 @@ struct InferOptions {
   int64_t streams = 1;
   int64_t batch = 0;                // rows of each run; 0: as many as there are for each stream
   int64_t repeat = 0;               // runs of each stream to measure
+  bool profiles = false;            // the nodes of as many runs more
   std::optional<int64_t> top = {};  // classes of each picture to name; nullopt: 1
   bool pins = true;
   bool json = false;
