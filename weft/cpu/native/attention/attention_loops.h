@@ -6,36 +6,39 @@
 /// Rows of a product that are computed at a time: with two vectors of columns as many sums as registers hold.
 constexpr int64_t kRowsAtATime = kLanes == 16 ? 8 : 4;
 
-/// c[kRowsAtATime][2 vectors] = (or +=) a[kRowsAtATime][depth] * b[depth][2 vectors].
-template <bool adds>
+/// c[kRowsAtATime][vectors] = (or +=) a[kRowsAtATime][depth] * b[depth][vectors].
+template <bool adds, int64_t vectors>
 WEFT_INLINE void multiply_block(const float* a, int64_t a_stride, const float* b, int64_t b_stride, float* c,
                                 int64_t c_stride, int64_t depth) {
-  FloatVector sums[kRowsAtATime][2];
+  FloatVector sums[kRowsAtATime][vectors];
   for (int64_t row = 0; row < kRowsAtATime; ++row)
-    for (int64_t half = 0; half < 2; ++half)
-      sums[row][half] = adds ? load<FloatVector>(c + row * c_stride + half * kLanes) : FloatVector{};
+    for (int64_t part = 0; part < vectors; ++part)
+      sums[row][part] = adds ? load<FloatVector>(c + row * c_stride + part * kLanes) : FloatVector{};
   for (int64_t at = 0; at < depth; ++at) {
-    const FloatVector first = load<FloatVector>(b + at * b_stride);
-    const FloatVector second = load<FloatVector>(b + at * b_stride + kLanes);
+    FloatVector columns[vectors];
+    for (int64_t part = 0; part < vectors; ++part) columns[part] = load<FloatVector>(b + at * b_stride + part * kLanes);
 #pragma GCC unroll 8
     for (int64_t row = 0; row < kRowsAtATime; ++row) {
       const float factor = a[row * a_stride + at];
-      sums[row][0] += factor * first;
-      sums[row][1] += factor * second;
+      for (int64_t part = 0; part < vectors; ++part) sums[row][part] += factor * columns[part];
     }
   }
   for (int64_t row = 0; row < kRowsAtATime; ++row)
-    for (int64_t half = 0; half < 2; ++half) store(c + row * c_stride + half * kLanes, sums[row][half]);
+    for (int64_t part = 0; part < vectors; ++part) store(c + row * c_stride + part * kLanes, sums[row][part]);
 }
 
-/// The same of any whole number of such rows and columns.
+/// The same of any whole number of such rows, and of vectors of columns.
 template <bool adds>
 WEFT_INLINE void multiply(const float* a, int64_t a_stride, const float* b, int64_t b_stride, float* c,
                           int64_t c_stride, int64_t rows, int64_t columns, int64_t depth) {
-  for (int64_t column = 0; column < columns; column += 2 * kLanes)
+  int64_t column = 0;
+  for (; column + 2 * kLanes <= columns; column += 2 * kLanes)
     for (int64_t row = 0; row < rows; row += kRowsAtATime)
-      multiply_block<adds>(a + row * a_stride, a_stride, b + column, b_stride, c + row * c_stride + column, c_stride,
-                           depth);
+      multiply_block<adds, 2>(a + row * a_stride, a_stride, b + column, b_stride, c + row * c_stride + column, c_stride,
+                              depth);
+  for (int64_t row = 0; column < columns && row < rows; row += kRowsAtATime)
+    multiply_block<adds, 1>(a + row * a_stride, a_stride, b + column, b_stride, c + row * c_stride + column, c_stride,
+                            depth);
 }
 
 /// to[column][row] = from[row][column] of four rows and `columns` columns.
@@ -69,21 +72,35 @@ WEFT_INLINE void widen_row(const T* from, int64_t count, float* to, int64_t padd
   for (int64_t at = count; at < padded; ++at) to[at] = 0;
 }
 
-/// Keys `first` to `first + count` as columns [width][kKeyTile], zeros behind them.
+/// Whole vectors that hold so many numbers.
+WEFT_INLINE int64_t padded_columns(int64_t count) { return (count + kLanes - 1) / kLanes * kLanes; }
+
+/// Keys `first` to `first + count` as columns [width][kKeyTile], zeros behind them up to the next whole vector.
 template <typename T>
 WEFT_INLINE void pack_keys(const AttentionTask<T>& task, int64_t first, int64_t count, float* packed) {
   if (!task.transpose_k) {
     for (int64_t at = 0; at < task.width; ++at)
-      widen_row(task.k + at * task.keys + first, count, packed + at * kKeyTile, kKeyTile);
+      widen_row(task.k + at * task.keys + first, count, packed + at * kKeyTile, padded_columns(count));
     return;
   }
   const T* rows = task.k + first * task.width;
   int64_t key = 0;
   for (; key + 4 <= count; key += 4)
     transpose_four(rows + key * task.width, task.width, packed + key, kKeyTile, task.width);
-  for (; key < kKeyTile; ++key)
+  for (; key < padded_columns(count); ++key)
     for (int64_t at = 0; at < task.width; ++at)
       packed[at * kKeyTile + key] = key < count ? load<float>(rows + key * task.width + at) : 0.0f;
+}
+
+/// Values `first` to `first + count` in f32 as rows of whole vectors: where they lie, or copied.
+template <typename T>
+WEFT_INLINE const float* values_of(const AttentionTask<T>& task, int64_t first, int64_t count, float* copied) {
+  const int64_t padded = padded_value_width(task.value_width);
+  if constexpr (std::is_same_v<T, float>)
+    if (padded == task.value_width) return task.v + first * task.value_width;
+  for (int64_t key = 0; key < count; ++key)
+    widen_row(task.v + (first + key) * task.value_width, task.value_width, copied + key * padded, padded);
+  return copied;
 }
 
 /// The largest of some scores and `best`.
@@ -120,15 +137,12 @@ WEFT_INLINE void take_scores(const AttentionTask<T>& task, int64_t first, int64_
     const float top = largest_score(x, visible, seen.top[row]);
     // Where all are masked by minus infinity, their powers are 0 and not those of infinity minus infinity.
     const float shift = top < -3.4e38f ? 0.0f : top;
-    float sum = 0;
-#pragma omp simd reduction(+ : sum)
-    for (int64_t at = 0; at < visible; ++at) {
-      const float power = exp_of(x[at] - shift);
-      x[at] = power;
-      sum += power;
-    }
+#pragma omp simd
+    for (int64_t at = 0; at < visible; ++at) x[at] = exp_of(x[at] - shift);
+    LaneSum sum;
+    for_each_lane_group(visible, [&](auto lane, int64_t at) { sum.add(load<decltype(lane)>(x + at)); });
     const float correction = exp_of(seen.top[row] - shift);
-    seen.sum[row] = seen.sum[row] * correction + sum;
+    seen.sum[row] = seen.sum[row] * correction + sum.total();
     if (top > seen.top[row]) {
       float* row_sums = sums + row * padded;
       for (int64_t at = 0; at < padded; ++at) row_sums[at] *= correction;
@@ -148,8 +162,12 @@ void attend(const AttentionTask<T>& task, float* scratch) {
   float* values = scores + kQueryTile * kKeyTile;
   float* sums = values + kKeyTile * padded;
   const Seen seen{sums + kQueryTile * padded, sums + kQueryTile * padded + kQueryTile};
-  for (int64_t at = 0; at < rows * task.width; ++at)
-    queries[at] = at < task.rows * task.width ? load<float>(task.q + at) * task.scale : 0.0f;
+  const int64_t own = task.rows * task.width;
+  for_each_lane_group(own, [&](auto lane, int64_t at) {
+    using V = decltype(lane);
+    store<V>(queries + at, load<V>(task.q + at) * task.scale);
+  });
+  for (int64_t at = own; at < rows * task.width; ++at) queries[at] = 0;
   for (int64_t at = 0; at < rows * padded; ++at) sums[at] = 0;
   for (int64_t row = 0; row < rows; ++row) seen.top[row] = -std::numeric_limits<float>::infinity(), seen.sum[row] = 0;
 
@@ -157,14 +175,11 @@ void attend(const AttentionTask<T>& task, float* scratch) {
   for (int64_t first = 0; first < last; first += kKeyTile) {
     const int64_t count = std::min(kKeyTile, last - first);
     pack_keys(task, first, count, keys);
-    const int64_t columns = (count + 2 * kLanes - 1) / (2 * kLanes) * (2 * kLanes);
-    multiply<false>(queries, task.width, keys, kKeyTile, scores, kKeyTile, rows, columns, task.width);
+    multiply<false>(queries, task.width, keys, kKeyTile, scores, kKeyTile, rows, padded_columns(count), task.width);
     take_scores(task, first, count, scores, sums, padded, seen);
     for (int64_t row = task.rows; row < rows; ++row)
       for (int64_t at = 0; at < count; ++at) scores[row * kKeyTile + at] = 0;
-    for (int64_t key = 0; key < count; ++key)
-      widen_row(task.v + (first + key) * task.value_width, task.value_width, values + key * padded, padded);
-    multiply<true>(scores, kKeyTile, values, padded, sums, padded, rows, padded, count);
+    multiply<true>(scores, kKeyTile, values_of(task, first, count, values), padded, sums, padded, rows, padded, count);
   }
   for (int64_t row = 0; row < task.rows; ++row) {
     const float factor = 1.0f / seen.sum[row];
