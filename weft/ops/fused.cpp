@@ -195,9 +195,11 @@ std::vector<TensorType> infer_fused(const InferContext& context) {
   } catch (const Error& error) {
     context.fail(error.what());
   }
-  const DType dtype = context.require_compute_dtype(0);
+  int typed_input = 0;  // the first one that is not i32
+  while (typed_input < inputs && context.dtype(typed_input) == DType::i32) ++typed_input;
+  const DType dtype = typed_input < inputs ? context.require_compute_dtype(typed_input) : DType::f32;
   for (int input = 0; input < inputs; ++input) {
-    context.require_dtype(input, dtype);
+    if (context.dtype(input) != DType::i32) context.require_dtype(input, dtype);
     if (!broadcasts_to(context.shape(input), context.shape(0)))
       context.fail(fmt::format("{} does not broadcast to {}, the shape of all results", context.describe(input),
                                context.describe(0)));
@@ -242,6 +244,10 @@ OpDef fused_op() {
        {{"program", "add(0,1);relu(2)"}, {"results", List{3}}},
        {}},
       {"scalar operand", {f32({7}), f32({})}, {{"program", "multiply(0,1);sigmoid(2)"}, {"results", List{3}}}, {}},
+      {"sums of integers",
+       {i32({4, 37}), f32({37}), i32({4, 1})},
+       {{"program", "multiply(0,1);add(3,2)"}, {"results", List{4}}},
+       {}},
       {"bias and gelu", {f32({2, 3, 5}), f32({5})}, {{"program", "add(0,1);gelu(2)"}, {"results", List{3}}}, {}},
       {"gelu and its slope",
        {f32({3, 35}), f32({35})},

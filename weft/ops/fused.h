@@ -4,8 +4,9 @@
 // Slots 0..n-1 are the node's inputs, each instruction appends one slot. Instruction names are the elementwise ops';
 // attributes follow as real literals: "multiply_scalar(2,0.5)", "clip(0,-1,6)", "gelu(1,1)" (approximate),
 // "gelu_backward(0,1,1)". Every input is either of the common shape, or a single element, or broadcasts to it by
-// NumPy's rules. All results have the common shape and type, which are those of input 0. Slots are f32 whatever that
-// type is: inputs are widened, and results rounded once.
+// NumPy's rules. All results have the common shape, that of input 0, and the type of the inputs. Slots are f32 whatever
+// that type is: inputs are widened, and results rounded once. Some inputs may be i32, such as sums of integers, which
+// are rounded to f32.
 #pragma once
 
 #include <array>

@@ -37,11 +37,13 @@ Body prepare_program(const NodeSignature& node) {
   const size_t input_count = node.inputs.size();
   const auto program = ops::parse_program(node.attributes.text("program"), static_cast<int>(input_count));
   const int64_t elements = node.outputs[0].elements();
+  std::vector<DType> types;
+  for (const TensorType& type : node.inputs) types.push_back(type.dtype);
   return [=, views = views_of(node), results = node.attributes.integers("results"),
           slots = std::vector<double>(input_count + program.size())](const KernelArguments& call) mutable {
     for (int64_t i = 0; i < elements; ++i) {
       for (size_t slot = 0; slot < input_count; ++slot)
-        slots[slot] = static_cast<double>(input(call, slot)[views[slot](i)]);
+        slots[slot] = static_cast<float>(load_element(types[slot], call.inputs[slot], views[slot](i)));
       for (size_t step = 0; step < program.size(); ++step) {
         const ops::ScalarInstruction& instruction = program[step];
         const auto value = [&](int slot) { return slot < 0 ? 0 : slots[static_cast<size_t>(slot)]; };

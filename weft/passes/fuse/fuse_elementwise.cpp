@@ -1,6 +1,7 @@
 #include "weft/passes/fuse/fuse_elementwise.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <queue>
 #include <set>
@@ -22,7 +23,8 @@ constexpr int32_t kNear = 16;
 struct Group {
   std::vector<NodeId> members;  // in order; the last one is the root, where the group is computed
   std::vector<ValueId> operands;
-  std::vector<ValueId> results;  // the root's first
+  std::vector<ValueId> results;       // the root's first
+  std::map<ValueId, NodeId> casts{};  // of operands in f32 from integers that are read in their stead
 };
 
 class ElementwiseFuser {
@@ -39,6 +41,7 @@ class ElementwiseFuser {
       if (!instructions_[index] || is_grouped_[index]) continue;
       if (auto group = grow(node_at(index))) {
         for (const NodeId member : group->members) is_grouped_[index_of(member)] = true;
+        for (const auto& [operand, cast] : group->casts) is_grouped_[index_of(cast)] = true;
         by_root.emplace(static_cast<int32_t>(index), *std::move(group));
       }
     }
@@ -121,7 +124,17 @@ class ElementwiseFuser {
                                    [&](ValueId operand) { return graph_.shape(operand) == shape; });
     if (full == group.operands.end()) return std::nullopt;
     std::rotate(group.operands.begin(), full, full + 1);
+    for (const ValueId operand : group.operands)
+      if (is_cast_for(members, operand)) group.casts.emplace(operand, graph_.value(operand).producer);
     return group;
+  }
+
+  /// Whether a cast makes the operand f32 from i32, and nobody but the members reads it.
+  bool is_cast_for(const std::set<NodeId>& members, ValueId operand) const {
+    const Node* node = graph_.producer(operand);
+    if (node == nullptr || node->op->name != "cast" || reads_outside(operand, members)) return false;
+    const TensorType &from = graph_.type(node->inputs[0]), &to = graph_.type(operand);
+    return from.dtype == DType::i32 && to.dtype == DType::f32 && from.layout.is_plain();
   }
 
   /// The node before a member that reads nothing but what that reads, where it can be computed as late as the root for
@@ -180,7 +193,12 @@ class ElementwiseFuser {
     }
     std::vector<int64_t> results;
     for (const ValueId result : group.results) results.push_back(slots.at(result));
-    const auto outputs = rewriter.result().add_node("fused_elementwise", rewriter.map(group.operands),
+    std::vector<ValueId> operands;
+    for (const ValueId operand : group.operands) {
+      const auto cast = group.casts.find(operand);
+      operands.push_back(cast == group.casts.end() ? operand : graph_.node(cast->second).inputs[0]);
+    }
+    const auto outputs = rewriter.result().add_node("fused_elementwise", rewriter.map(operands),
                                                     {{"program", ops::print_program(program)}, {"results", results}},
                                                     graph_.node_name(group.members.back()));
     for (size_t index = 0; index < outputs.size(); ++index) rewriter.replace(group.results[index], outputs[index]);

@@ -35,6 +35,7 @@ struct Loops {
   InstructionLoop equal_integers, greater_integers, greater_equal_integers;
   void (*fill)(float* out, float value, int64_t count);
   void (*widen)(const Bf16* from, float* to, int64_t count);
+  void (*convert)(const float* integers, float* to, int64_t count);  // words of i32
   void (*narrow)(const float* from, Bf16* to, int64_t count);
 };
 
@@ -67,10 +68,10 @@ bool is_slope_before_gelu(const std::vector<ops::ScalarInstruction>& instruction
          (first == ops::ScalarOp::gelu_tanh_slope && second == ops::ScalarOp::gelu_tanh);
 }
 
-/// How an input lies in memory. Of 4 bytes: f32, or i32 for the comparisons that take it.
+/// How an input lies in memory. Of 4 bytes: f32, i32 that is read as f32, or i32 for the comparisons that take it.
 struct Source {
   BroadcastOperand walk;
-  bool is_bf16;
+  bool is_bf16, is_converted;
   bool is_direct() const { return walk.kind == BroadcastOperand::Kind::direct; }
   bool is_scalar() const { return walk.kind == BroadcastOperand::Kind::scalar; }
 };
@@ -114,6 +115,8 @@ class Elementwise : public Kernel {
         float value;
         if (sources_[i].is_bf16)
           loops_.widen(arguments.input<Bf16>(i), &value, 1);
+        else if (sources_[i].is_converted)
+          loops_.convert(arguments.input(i), &value, 1);
         else
           value = *arguments.input(i);
         loops_.fill(scratch + static_cast<int64_t>(slots_[i].index) * kChunk, value, kChunk);
@@ -129,11 +132,12 @@ class Elementwise : public Kernel {
     return {instruction.a, instruction.b, instruction.c};
   }
 
-  /// Instructions that can read bf16 do so straight from memory. What others read gets a buffer.
+  /// Instructions that can read bf16 do so straight from memory. What others read, and integers, get a buffer.
   void choose_loops() {
     const size_t inputs = sources_.size();
     for (size_t i = 0; i < inputs; ++i)
-      slots_[i].place = sources_[i].is_direct() ? Slot::Place::memory : Slot::Place::buffer;
+      slots_[i].place =
+          sources_[i].is_direct() && !sources_[i].is_converted ? Slot::Place::memory : Slot::Place::buffer;
     for (size_t step = 0; step < program_.instructions.size(); ++step)
       if (loops_.narrow_of(program_.instructions[step].op, {}) == nullptr)
         for (const int slot : operands_of(step))
@@ -216,7 +220,13 @@ class Elementwise : public Kernel {
   void read(const KernelArguments& arguments, size_t i, float* buffer, int64_t begin, int64_t count) const {
     const Source& source = sources_[i];
     if (source.is_scalar()) return;  // filled already
-    if (!source.is_bf16) {
+    if (source.is_converted && source.is_direct()) {
+      loops_.convert(arguments.input(i) + begin, buffer, count);
+    } else if (source.is_converted) {
+      float gathered[kChunk];
+      source.walk.gather(arguments.input(i), begin, count, gathered);
+      loops_.convert(gathered, buffer, count);
+    } else if (!source.is_bf16) {
       source.walk.gather(arguments.input(i), begin, count, buffer);
     } else if (source.is_direct()) {
       loops_.widen(arguments.input<Bf16>(i) + begin, buffer, count);
@@ -300,8 +310,9 @@ class Elementwise : public Kernel {
   int64_t buffers_ = 0;  // chunk buffers per thread
 };
 
+/// `converts`: reads operands of i32 as f32.
 std::unique_ptr<Kernel> make_elementwise(const NodeSignature& node, Program program, int threads, const Loops& loops,
-                                         std::string& why_not) {
+                                         bool converts, std::string& why_not) {
   const TensorType& output = node.outputs[0];
   if (node.inputs.size() + program.instructions.size() > kMaximumSlots)
     return declined(why_not, fmt::format("more than {} slots", kMaximumSlots));
@@ -313,7 +324,7 @@ std::unique_ptr<Kernel> make_elementwise(const NodeSignature& node, Program prog
   for (const auto& type : node.inputs) {
     auto operand = broadcast_operand(type, output, why_not);
     if (!operand) return nullptr;
-    sources.push_back({std::move(*operand), type.dtype == DType::bf16});
+    sources.push_back({std::move(*operand), type.dtype == DType::bf16, converts && type.dtype == DType::i32});
   }
   const bool padded = storage_elements(output.shape, output.layout) != output.elements();
   const auto view = channel_view(output);
@@ -342,7 +353,7 @@ std::unique_ptr<Kernel> make_single(const NodeSignature& node, const KernelOptio
     if (type.dtype != dtype || !(is_stored_type(dtype) || (for_integers != nullptr && dtype == DType::i32)))
       return declined(why_not, fmt::format("operand {} is not f32 or bf16 as all others", to_string(type)));
   if (dtype == DType::i32) program.loops[0] = for_integers;
-  return make_elementwise(node, std::move(program), options.threads, loops, why_not);
+  return make_elementwise(node, std::move(program), options.threads, loops, /*converts=*/false, why_not);
 }
 
 std::unique_ptr<Kernel> make_fused(const NodeSignature& node, const KernelOptions& options, const Loops& loops,
@@ -355,9 +366,9 @@ std::unique_ptr<Kernel> make_fused(const NodeSignature& node, const KernelOption
     if (program.loops.back() == nullptr) return declined(why_not, "these kernels are without gradients");
   }
   for (const auto& type : node.inputs)
-    if (!is_stored_type(type.dtype))
-      return declined(why_not, fmt::format("operand {} is not f32 or bf16", to_string(type)));
-  return make_elementwise(node, std::move(program), options.threads, loops, why_not);
+    if (!is_stored_type(type.dtype) && type.dtype != DType::i32)
+      return declined(why_not, fmt::format("operand {} is not f32, bf16 or i32", to_string(type)));
+  return make_elementwise(node, std::move(program), options.threads, loops, /*converts=*/true, why_not);
 }
 
 void add_kernels_of(KernelTable& table, const Loops& loops) {

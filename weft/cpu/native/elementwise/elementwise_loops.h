@@ -195,6 +195,11 @@ void widen(const Bf16* from, float* to, int64_t count) {
   });
 }
 
+void convert(const float* integers, float* to, int64_t count) {
+#pragma omp simd
+  for (int64_t i = 0; i < count; ++i) to[i] = static_cast<float>(static_cast<int32_t>(bits_of(integers[i])));
+}
+
 void narrow(const float* from, Bf16* to, int64_t count) {
   for_each_lane_group(count, [&](auto lane, int64_t at) {
     using V = decltype(lane);
@@ -407,6 +412,7 @@ constexpr Loops forward_loops{forward_loop_of,
                               greater_equal_integers<float, float, float>,
                               fill,
                               widen,
+                              convert,
                               narrow};
 constexpr Loops loops{loop_of,
                       narrow_loop_of,
@@ -416,4 +422,5 @@ constexpr Loops loops{loop_of,
                       greater_equal_integers<float, float, float>,
                       fill,
                       widen,
+                      convert,
                       narrow};
