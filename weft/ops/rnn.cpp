@@ -1,6 +1,8 @@
 // Recurrent layers: LSTM (Hochreiter and Schmidhuber 1997, with forget gates) and GRU (Cho et al. 2014), by PyTorch's
 // formulas. The ops hold what has to go step by step; the product of all inputs with their weights is a matmul before
-// them, and the gradients of both weights are matmuls after their backward ops.
+// them, and the gradients of both weights are matmuls after their backward ops. The recurrent weights alone may be bf16
+// or f16. The product of a step then may round what it multiplies them by to that type; its sums, and all states, are
+// f32.
 #include <fmt/format.h>
 
 #include "weft/base/error.h"
@@ -15,9 +17,15 @@ struct Sizes {
   int64_t steps, batch, width;
 };
 
+void require_types(const InferContext& context, int weight) {
+  context.require_compute_dtype(weight);
+  for (int operand = 0; operand < context.input_count(); ++operand)
+    if (operand != weight) context.require_dtype(operand, DType::f32);
+}
+
 /// Of `projected` [T,N,gates H] and `weight` [gates H,H].
 Sizes sizes_of(const InferContext& context, int projected, int weight, int64_t gates) {
-  for (int operand = 0; operand < context.input_count(); ++operand) context.require_dtype(operand, DType::f32);
+  require_types(context, weight);
   context.require_rank(projected, 3);
   context.require_rank(weight, 2);
   const int64_t width = context.shape(weight)[1];
@@ -254,7 +262,7 @@ OpDef gru_backward_op() {
   op.outputs = {"projected_gradient", "recurrent_gradient", "initial_hidden_gradient"};
   op.attributes = {reverse_attribute()};
   op.infer = [](const InferContext& context) -> std::vector<TensorType> {
-    for (int operand = 0; operand < context.input_count(); ++operand) context.require_dtype(operand, DType::f32);
+    require_types(context, 1);
     context.require_rank(0, 3);
     const Shape& states = context.shape(0);
     const int64_t steps = states[0], batch = states[1], width = states[2];
@@ -307,10 +315,11 @@ ValueId last_step(Graph& graph, ValueId states, bool reverse, const std::string&
 }  // namespace
 
 void add_rnn_ops(OpRegistry& registry) {
-  registry.add(of_work(work::kRecurrent, lstm_op()));
-  registry.add(of_work(work::kRecurrent, lstm_backward_op()));
-  registry.add(of_work(work::kRecurrent, gru_op()));
-  registry.add(of_work(work::kRecurrent, gru_backward_op()));
+  for (OpDef op : {lstm_op(), lstm_backward_op(), gru_op(), gru_backward_op()}) {
+    op.precision = PrecisionRule::reduced;
+    op.f32_inputs = {0, 2, 3, 4, 5};  // all but the weight
+    registry.add(of_work(work::kRecurrent, std::move(op)));
+  }
 }
 
 LstmResult lstm(Graph& graph, ValueId input, const RecurrentWeights& weights, ValueId initial_hidden,

@@ -27,10 +27,10 @@ WEFT_INLINE void multiply_block(const float* a, int64_t a_stride, const float* b
     for (int64_t part = 0; part < vectors; ++part) store(c + row * c_stride + part * kLanes, sums[row][part]);
 }
 
-/// The same of any whole number of such rows, and of vectors of columns.
+/// The same of any whole number of such rows, and of vectors of columns. One copy for all stored types.
 template <bool adds>
-WEFT_INLINE void multiply(const float* a, int64_t a_stride, const float* b, int64_t b_stride, float* c,
-                          int64_t c_stride, int64_t rows, int64_t columns, int64_t depth) {
+[[gnu::noinline]] void multiply(const float* a, int64_t a_stride, const float* b, int64_t b_stride, float* c,
+                                int64_t c_stride, int64_t rows, int64_t columns, int64_t depth) {
   int64_t column = 0;
   for (; column + 2 * kLanes <= columns; column += 2 * kLanes)
     for (int64_t row = 0; row < rows; row += kRowsAtATime)
@@ -121,7 +121,24 @@ struct Seen {
   float *top, *sum;
 };
 
-/// Scores become powers relative to the largest score so far, by which the sums are corrected.
+/// Scores of a query become powers relative to the largest one so far, by which its `padded` sums are corrected. One
+/// copy for all stored types.
+[[gnu::noinline]] void take_row(float* x, int64_t visible, float* sums, int64_t padded, float* seen_top,
+                                float* seen_sum) {
+  const float top = largest_score(x, visible, *seen_top);
+  // Where all are masked by minus infinity, their powers are 0 and not those of infinity minus infinity.
+  const float shift = top < -3.4e38f ? 0.0f : top;
+#pragma omp simd
+  for (int64_t at = 0; at < visible; ++at) x[at] = exp_of(x[at] - shift);
+  LaneSum sum;
+  for_each_lane_group(visible, [&](auto lane, int64_t at) { sum.add(load<decltype(lane)>(x + at)); });
+  const float correction = exp_of(*seen_top - shift);
+  *seen_sum = *seen_sum * correction + sum.total();
+  if (top > *seen_top)
+    for (int64_t at = 0; at < padded; ++at) sums[at] *= correction;
+  *seen_top = top;
+}
+
 template <typename T>
 WEFT_INLINE void take_scores(const AttentionTask<T>& task, int64_t first, int64_t count, float* scores, float* sums,
                              int64_t padded, Seen seen) {
@@ -134,20 +151,7 @@ WEFT_INLINE void take_scores(const AttentionTask<T>& task, int64_t first, int64_
       const T* mask = task.mask + row * task.mask_row_stride + first;
       for (int64_t at = 0; at < visible; ++at) x[at] += load<float>(mask + at);
     }
-    const float top = largest_score(x, visible, seen.top[row]);
-    // Where all are masked by minus infinity, their powers are 0 and not those of infinity minus infinity.
-    const float shift = top < -3.4e38f ? 0.0f : top;
-#pragma omp simd
-    for (int64_t at = 0; at < visible; ++at) x[at] = exp_of(x[at] - shift);
-    LaneSum sum;
-    for_each_lane_group(visible, [&](auto lane, int64_t at) { sum.add(load<decltype(lane)>(x + at)); });
-    const float correction = exp_of(seen.top[row] - shift);
-    seen.sum[row] = seen.sum[row] * correction + sum.total();
-    if (top > seen.top[row]) {
-      float* row_sums = sums + row * padded;
-      for (int64_t at = 0; at < padded; ++at) row_sums[at] *= correction;
-    }
-    seen.top[row] = top;
+    take_row(x, visible, sums + row * padded, padded, seen.top + row, seen.sum + row);
   }
 }
 

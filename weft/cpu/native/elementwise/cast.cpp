@@ -1,5 +1,7 @@
 // cast: vector loops for the pairs of types that networks use; any other pair element by element. In any layout that
 // operand and result share: what fills blocks up is zero in every type.
+#include "weft/cpu/native/elementwise/cast.h"
+
 #include "weft/base/parallel.h"
 #include "weft/cpu/native/support/families.h"
 #include "weft/tensor/element.h"
@@ -7,8 +9,6 @@
 namespace weft::native {
 
 namespace {
-
-using CastRange = void (*)(void* to, const void* from, int64_t begin, int64_t end);
 
 struct Loops {
   CastRange (*of)(DType from, DType to);  // null where no loop has been written for the pair
@@ -53,6 +53,8 @@ class Cast : public Kernel {
 };
 
 }  // namespace
+
+CastRange cast_range(DType from, DType to, Isa isa) { return loops_for(isa).of(from, to); }
 
 void add_cast(KernelTable& table, Isa isa) {
   table.add("cast", {"native",

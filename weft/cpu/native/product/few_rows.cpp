@@ -84,7 +84,12 @@ bool is_served(const NodeSignature& node, std::string& why_not) {
 
 }  // namespace
 
-MultiplyFewRows multiply_few_rows(Isa isa) { return loops_for<float>(isa).in_f32; }
+template <typename T>
+MultiplyFewRows<T> multiply_few_rows(Isa isa) {
+  return loops_for<T>(isa).in_f32;
+}
+template MultiplyFewRows<float> multiply_few_rows<float>(Isa isa);
+template MultiplyFewRows<Bf16> multiply_few_rows<Bf16>(Isa isa);
 
 void add_few_rows(KernelTable& table, Isa isa) {
   table.add("matmul", {"native",

@@ -9,8 +9,11 @@ namespace weft::native {
 
 /// Columns [begin, end) of y [rows, width] = x [rows, depth] matrix^T, with a matrix [width, depth]; rows from 1 to 4.
 /// A row has the same bits beside whatever others.
-using MultiplyFewRows = void (*)(const float* x, const float* matrix, int64_t rows, int64_t depth, int64_t begin,
-                                 int64_t end, int64_t width, float* y);
-MultiplyFewRows multiply_few_rows(Isa isa);
+template <typename T>
+using MultiplyFewRows = void (*)(const T* x, const T* matrix, int64_t rows, int64_t depth, int64_t begin, int64_t end,
+                                 int64_t width, float* y);
+/// T: f32 or Bf16, in memory; all computes in f32.
+template <typename T>
+MultiplyFewRows<T> multiply_few_rows(Isa isa);
 
 }  // namespace weft::native

@@ -6,9 +6,11 @@
 #include <thread>
 
 #include "weft/base/parallel.h"
+#include "weft/cpu/native/elementwise/cast.h"
 #include "weft/cpu/native/product/few_rows.h"
 #include "weft/cpu/native/recurrent/recurrent_gates.h"
 #include "weft/cpu/native/support/families.h"
+#include "weft/cpu/native/support/stored_type.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -53,6 +55,8 @@ class Meeting {
   std::atomic<uint32_t> turn_ = 0;
 };
 
+/// T: of the recurrent weights.
+template <typename T>
 class LstmFewRows : public Kernel {
  public:
   LstmFewRows(const NodeSignature& node, int threads, Isa isa)
@@ -63,17 +67,33 @@ class LstmFewRows : public Kernel {
             std::min(4 * width_ * width_ / kWorthAThread, (width_ + kUnitsOfLine - 1) / kUnitsOfLine), 1, threads))),
         threads_(threads),
         reverse_(node.attributes.boolean("reverse")),
-        multiply_(multiply_few_rows(isa)),
+        multiply_(multiply_few_rows<T>(isa)),
+        round_(cast_range(DType::f32, DType::bf16, isa)),
         gates_(recurrent_gates(isa)) {}
   std::string name() const override { return "native:lstm_few_rows"; }
-  int64_t workspace_bytes() const override { return align_up(4 * rows_ * width_ * 4); }
+  int64_t workspace_bytes() const override { return sum_bytes() + 2 * rounded_bytes(); }
 
   void run(const KernelArguments& a) override {
     Meeting meeting;
+    if constexpr (kRounds) round_(rounded(a, 0), a.inputs[3], 0, rows_ * width_);
     parallel_run(threads_, parts_, [&](int part, int parts) { run_part(a, part, parts, meeting); });
   }
 
  private:
+  static constexpr bool kRounds = std::is_same_v<T, Bf16>;
+  int64_t sum_bytes() const { return align_up(4 * rows_ * width_ * 4); }
+  int64_t rounded_bytes() const { return kRounds ? align_up(rows_ * width_ * 2) : 0; }
+  /// The hidden states that a step reads, rounded. The other threads may still read them while this one writes those of
+  /// the next step, which lie elsewhere.
+  Bf16* rounded(const KernelArguments& a, int64_t step) const {
+    return reinterpret_cast<Bf16*>(static_cast<std::byte*>(a.workspace) + sum_bytes() + step % 2 * rounded_bytes());
+  }
+  const T* states_of(const KernelArguments& a, int64_t step, const float* hidden) const {
+    if constexpr (kRounds)
+      return rounded(a, step);
+    else
+      return hidden;
+  }
   int64_t time(int64_t step) const { return reverse_ ? steps_ - 1 - step : step; }
 
   void run_part(const KernelArguments& a, int part, int parts, Meeting& meeting) const {
@@ -86,11 +106,13 @@ class LstmFewRows : public Kernel {
       const float* const hidden = step == 0 ? a.input(3) : a.output(0) + before;
       const float* const cells = step == 0 ? a.input(4) : a.output(1) + before;
       for (int64_t gate = 0; gate < 4; ++gate)
-        multiply_(hidden, a.input(1), rows_, width_, gate * width_ + begin, gate * width_ + end, 4 * width_, sums);
+        multiply_(states_of(a, step, hidden), a.input<T>(1), rows_, width_, gate * width_ + begin, gate * width_ + end,
+                  4 * width_, sums);
       for (int64_t row = 0; row < rows_; ++row) {
         const int64_t own = row * width_ + begin, gates = row * 4 * width_ + begin;
         gates_.lstm({width_, end - begin, a.input(0) + 4 * at + gates, sums + gates, a.input(2) + begin, cells + own,
                      a.output(0) + at + own, a.output(1) + at + own, a.output(2) + 4 * at + gates});
+        if constexpr (kRounds) round_(rounded(a, step + 1), a.output(0) + at, own, own + end - begin);
       }
       if (parts > 1 && step + 1 < steps_) meeting.wait(parts);
     }
@@ -99,7 +121,8 @@ class LstmFewRows : public Kernel {
   const int64_t steps_, rows_, width_;
   const int parts_, threads_;
   const bool reverse_;
-  const MultiplyFewRows multiply_;
+  const MultiplyFewRows<T> multiply_;
+  const CastRange round_;
   const RecurrentGates& gates_;
 };
 
@@ -109,11 +132,16 @@ void add_lstm_few_rows(KernelTable& table, Isa isa) {
   table.add("lstm", {"native",
                      [isa](const NodeSignature& node, const KernelOptions& options,
                            std::string& why_not) -> std::unique_ptr<Kernel> {
-                       if (!all_plain_f32(node, why_not)) return nullptr;
+                       if (!is_plain_recurrence(node, why_not)) return nullptr;
+                       const DType dtype = node.inputs[1].dtype;
+                       if (!is_stored_type(dtype))
+                         return declined(why_not, "weights are " + std::string(name_of(dtype)));
                        const Shape& states = node.outputs[0].shape;
                        if (states.elements() == 0) return declined(why_not, "there is nothing to compute");
                        if (states[1] > kMostRows) return declined(why_not, "more than four rows");
-                       return std::make_unique<LstmFewRows>(node, options.threads, isa);
+                       return with_stored_type(dtype, [&](auto number) -> std::unique_ptr<Kernel> {
+                         return std::make_unique<LstmFewRows<decltype(number)>>(node, options.threads, isa);
+                       });
                      }});
 }
 

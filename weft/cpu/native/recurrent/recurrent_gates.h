@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "weft/base/isa.h"
+#include "weft/device/kernel.h"
 
 namespace weft::native {
 
@@ -46,5 +48,9 @@ struct RecurrentGradientGates {
   void (*gru_backward)(const GruBackwardRow&);
 };
 const RecurrentGradientGates& recurrent_gradient_gates(Isa isa);
+
+/// Whether all operands are plain, and f32 but for the recurrent weights, the second one, which may be of a narrower
+/// type; else says which is not.
+bool is_plain_recurrence(const NodeSignature& node, std::string& why_not);
 
 }  // namespace weft::native
