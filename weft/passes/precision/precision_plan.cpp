@@ -133,8 +133,8 @@ class Planner {
     return is_ancestor;
   }
 
-  /// Of a part of the graph: the nodes whose every reader in it is one of them or full. Sums whose result can be f32
-  /// need no operand in f32.
+  /// Of a part of the graph: the nodes whose every reader in it is one of them, or full, or takes that operand in f32.
+  /// Sums whose result can be f32 need no operand in f32.
   std::vector<bool> find_ends_in(const std::vector<bool>& part, bool stops_at_sums) const {
     std::vector<bool> ends(graph_.nodes().size(), false);
     for (size_t index = graph_.nodes().size(); index-- > 0;) {
@@ -143,10 +143,18 @@ class Planner {
       bool all_end = true;
       for (const ValueId output : node.outputs)
         for (const NodeId user : users_[index_of(output)])
-          all_end = all_end && (!part[index_of(user)] || ends[index_of(user)] || rules_[index_of(user)] == Rule::full);
+          all_end = all_end && (!part[index_of(user)] || ends[index_of(user)] || reads_in_f32(user, output));
       ends[index] = all_end;
     }
     return ends;
+  }
+
+  bool reads_in_f32(NodeId user, ValueId value) const {
+    if (rules_[index_of(user)] == Rule::full) return true;
+    const Node& node = graph_.node(user);
+    for (size_t k = 0; k < node.inputs.size(); ++k)
+      if (node.inputs[k] == value && takes_narrow(*node.op, k, graph_.type(value))) return false;
+    return true;
   }
 
   bool decide(size_t index) const {
