@@ -75,6 +75,32 @@ double total_seconds(const std::vector<OpProfile>& entries) {
   return total;
 }
 
+/// Without floors also without the amounts of work that they are made of.
+Table table_of(const std::vector<OpProfile>& entries, size_t rows, bool with_floors) {
+  const double total = total_seconds(entries);
+  const bool has_names = !entries.empty() && !entries.front().name.empty();
+  std::vector<Column> columns{{"time", Align::right}, {"share", Align::right}};
+  if (with_floors)
+    columns.insert(columns.end(), {{"floor", Align::right}, {"times floor", Align::right}, {"flops", Align::right}});
+  columns.push_back({"GFLOP/s", Align::right});
+  if (with_floors) columns.push_back({"bytes", Align::right});
+  columns.insert(columns.end(), {{"GB/s", Align::right}, {"op"}, {"type"}, {"kernel"}, {has_names ? "node" : "calls"}});
+  Table table(std::move(columns));
+  for (size_t index = 0; index < std::min(rows, entries.size()); ++index) {
+    const OpProfile& entry = entries[index];
+    std::vector<std::string> cells{human_duration(entry.seconds), share_of(entry.seconds, total)};
+    if (with_floors)
+      cells.insert(cells.end(), {human_duration(entry.floor_seconds), times_floor(entry),
+                                 entry.flops == 0 ? "-" : human_count(static_cast<double>(entry.flops))});
+    cells.push_back(rate(entry.flops, entry.seconds));
+    if (with_floors) cells.push_back(human_bytes(static_cast<double>(entry.bytes)));
+    cells.insert(cells.end(), {rate(entry.bytes, entry.seconds), entry.op, entry.dtype, entry.kernel,
+                               entry.name.empty() ? std::to_string(entry.calls) : entry.name});
+    table.add_row(cells);
+  }
+  return table;
+}
+
 }  // namespace
 
 Profile median_profile(const std::vector<Profile>& profiles) {
@@ -164,51 +190,13 @@ std::vector<OpProfile> sum_by_class(const std::vector<OpProfile>& nodes) {
 }
 
 Table profile_table(const std::vector<OpProfile>& entries, size_t rows) {
-  const double total = total_seconds(entries);
-  const bool has_names = !entries.empty() && !entries.front().name.empty();
-  Table table({{"time", Align::right},
-               {"share", Align::right},
-               {"floor", Align::right},
-               {"times floor", Align::right},
-               {"flops", Align::right},
-               {"GFLOP/s", Align::right},
-               {"bytes", Align::right},
-               {"GB/s", Align::right},
-               {"op"},
-               {"type"},
-               {"kernel"},
-               {has_names ? "node" : "calls"}});
-  for (size_t index = 0; index < std::min(rows, entries.size()); ++index) {
-    const OpProfile& entry = entries[index];
-    table.add_row({human_duration(entry.seconds), share_of(entry.seconds, total), human_duration(entry.floor_seconds),
-                   times_floor(entry), entry.flops == 0 ? "-" : human_count(static_cast<double>(entry.flops)),
-                   rate(entry.flops, entry.seconds), human_bytes(static_cast<double>(entry.bytes)),
-                   rate(entry.bytes, entry.seconds), entry.op, entry.dtype, entry.kernel,
-                   entry.name.empty() ? std::to_string(entry.calls) : entry.name});
-  }
-  return table;
+  return table_of(entries, rows, /*with_floors=*/true);
 }
 
 Table time_table(std::vector<OpProfile> entries, size_t rows) {
   std::stable_sort(entries.begin(), entries.end(),
                    [](const OpProfile& a, const OpProfile& b) { return a.seconds > b.seconds; });
-  const double total = total_seconds(entries);
-  const bool has_names = !entries.empty() && !entries.front().name.empty();
-  Table table({{"time", Align::right},
-               {"share", Align::right},
-               {"GFLOP/s", Align::right},
-               {"GB/s", Align::right},
-               {"op"},
-               {"type"},
-               {"kernel"},
-               {has_names ? "node" : "calls"}});
-  for (size_t index = 0; index < std::min(rows, entries.size()); ++index) {
-    const OpProfile& entry = entries[index];
-    table.add_row({human_duration(entry.seconds), share_of(entry.seconds, total), rate(entry.flops, entry.seconds),
-                   rate(entry.bytes, entry.seconds), entry.op, entry.dtype, entry.kernel,
-                   has_names ? entry.name : std::to_string(entry.calls)});
-  }
-  return table;
+  return table_of(entries, rows, /*with_floors=*/false);
 }
 
 Table class_table(const std::vector<OpProfile>& classes) {
