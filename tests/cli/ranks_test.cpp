@@ -419,6 +419,20 @@ TEST_F(Ranks, ThePageOfExplainHasWhatTheyExchange) {
     EXPECT_NE(page.find(text), std::string::npos) << text;
 }
 
+TEST_F(Ranks, ExplainTellsOfEachOfThem) {
+  ASSERT_EQ(weft_on(2, tiny_run("r", {"--epochs", "1", "--zero", "1"})).code, 0);
+  const Outcome outcome = weft_on(2, {"explain", "r", "--steps", "1", "--json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto ranks = nlohmann::json::parse(outcome.out)["ranks"];
+  ASSERT_EQ(ranks.size(), 2u);
+  for (size_t rank = 0; rank < 2; ++rank) {
+    EXPECT_EQ(ranks[rank]["rank"], rank);
+    EXPECT_GT(ranks[rank]["state_bytes"], 0);
+    EXPECT_GT(ranks[rank]["exchanged_bytes"], 0);
+  }
+  EXPECT_NE(weft_on(2, {"explain", "r", "--steps", "1"}).out.find("\nrank 1: states "), std::string::npos);
+}
+
 TEST_F(Ranks, WhatAMeanOfTheirWeightsExchangesIsExplained) {
   write_idx("train", 64, 16);
   write_idx("test", 64, 16);

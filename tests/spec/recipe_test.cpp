@@ -138,6 +138,25 @@ TEST(Recipe, KeysThatDoNothingAreNamed) {
             "loss.label_smoothing = 0.1 where values are predicted");
 }
 
+TEST(Recipe, KeysOfWaysThatAreNotTakenAreNamed) {
+  const auto unused = [](const std::string& recipe) {
+    RunSpec spec;
+    spec.model.name = "mlp";
+    apply_recipe(spec, recipe, "r.toml");
+    resolve(spec);
+    return keys_without_effect(spec, data::TargetKind::sample_class);
+  };
+  EXPECT_EQ(unused("[pipeline]\nmicro_batches = 7\n[shard]\ntensor = '*=outputs'\n"),
+            (std::vector<std::string>{"shard.tensor = '*=outputs' with mesh.tensor = 1",
+                                      "pipeline.micro_batches = 7 with mesh.pipeline = 1"}));
+  EXPECT_EQ(unused("[mesh]\npipeline = 2\n[pipeline]\nchunks = 5\n"),
+            std::vector<std::string>{"pipeline.chunks = 5 with pipeline.schedule = '1f1b'"});
+  EXPECT_EQ(unused("[compression]\nrank = 2\n[averaging]\nadaptive = true\n[lookahead]\nalpha = 0.25\n"),
+            (std::vector<std::string>{"compression.rank = 2 with compression.method = 'none'",
+                                      "averaging.adaptive = true with averaging.period = 0",
+                                      "lookahead.alpha = 0.25 with lookahead.steps = 0"}));
+}
+
 TEST(Recipe, NoTomlNamesTheLine) {
   EXPECT_EQ(error_of("epochs = 2\nbatch 3\n").substr(0, 22), "r.toml:2: is no TOML: ");
   EXPECT_EQ(error_of("epochs = 2\nepochs = 3\n").substr(0, 22), "r.toml:2: is no TOML: ");

@@ -54,8 +54,6 @@ TEST_P(HybridSteps, TwoByTwoByTwoRanks) {
       spec.batch_norm = "synchronised";
       spec.optimizer.learning_rate = 1e-5;
     }
-    if (spec.model.options.contains("dropout"))
-      spec.model.options["dropout"] = "0";  // each rank along data has its own
   };
   // Of batch norm over few numbers two ranks round otherwise than one, in ways that later steps make large.
   spec::RunSpec data_parallel = rig.spec();

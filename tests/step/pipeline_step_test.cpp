@@ -60,8 +60,6 @@ TEST_P(PipelineSteps, TwoByTwoRanks) {
   const bool has_statistics = GetParam().has_statistics;
   rig.change = [has_statistics](spec::RunSpec& spec) {
     if (has_statistics) spec.batch_norm = "synchronised";
-    if (spec.model.options.contains("dropout"))
-      spec.model.options["dropout"] = "0";  // each rank along data has its own
   };
   // Of batch norm over few numbers two ranks round otherwise than one, in ways that later steps make large.
   spec::RunSpec data_parallel = rig.spec();

@@ -1,6 +1,7 @@
 // Steps on drawn batches, as one process and as the ranks of a pipeline do them, which here are threads.
 #pragma once
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -142,7 +143,7 @@ class PipelineRig {
     program.add_phases_of(step);
     State state = step::initial_state(step, 7, comm::rank_of(ranks));
     const spec::Course course(spec, 1 << 16);
-    step::StepScalars scalars(spec, course, data_rank);
+    step::StepScalars scalars(spec, course, data, data_rank);
     program::Driver driver(program, state);
     driver.select(own);
     driver.bind_scalars(scalars);
@@ -192,14 +193,17 @@ class PipelineRig {
   }
 
   /// The rows of `parts` micro-batches from `part` on that belong to the rank: in each micro-batch the ranks along the
-  /// axis data have as many rows.
+  /// axis data have as many rows. Where a model draws for each row by its place, a rank's rows of a pipeline lie one
+  /// after the other, as when it trains; elsewhere micro-batches have the rows of one process that accumulates.
   Tensor drawn(const std::string& name, const TensorType& type, int64_t at, int64_t part, int64_t parts, int data,
                int data_rank) const {
     Tensor tensor(type.dtype, type.shape);
     const int64_t own = rows_ / data, per_row = tensor.elements() / (own * parts);
+    const bool has_own_rows = parts > 1 && model_.options.contains("dropout");
     int64_t to = 0;
     for (int64_t m = part; m < part + parts; ++m)
-      for (int64_t row = m * rows_ + data_rank * own; row < m * rows_ + (data_rank + 1) * own; ++row) {
+      for (int64_t index = 0; index < own; ++index) {
+        const int64_t row = has_own_rows ? (data_rank * parts + m) * own + index : m * rows_ + data_rank * own + index;
         RandomStream random(mix(mix(static_cast<uint64_t>(at), static_cast<uint64_t>(row)), hash_name(name)));
         for (int64_t element = 0; element < per_row; ++element, ++to)
           if (type.dtype == DType::f32)

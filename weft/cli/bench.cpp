@@ -20,7 +20,7 @@
 #include "weft/program/autotune.h"
 #include "weft/program/planned_step.h"
 #include "weft/program/process_memory.h"
-#include "weft/report/pipeline_text.h"
+#include "weft/report/rank_report.h"
 #include "weft/report/shared_states.h"
 #include "weft/report/work_report.h"
 #include "weft/step/data_parallel.h"
@@ -258,7 +258,7 @@ int bench_command(const Library& library, const BenchOptions& options, comm::Com
       library, communicator, note, [&] { return choose_step(library, options, communicator, note, input_source); });
   Benched benched = work_of(*planned.step, comm::number_of(communicator));
   benched.input_source = input_source;
-  benched.pipeline = report::pipeline_text(*planned.step, communicator);
+  benched.pipeline = report::report_ranks(*planned.step, communicator).text;
   if (options.plan_only) return is_first ? print_plan(benched, options.json) : 0;
   comm::on_all_ranks(communicator, "memory of the step", [&] { planned.step->require_memory(note); });
   growth.restart_peak();

@@ -19,8 +19,8 @@
 #include "weft/report/explain_json.h"
 #include "weft/report/explain_page.h"
 #include "weft/report/explain_text.h"
-#include "weft/report/pipeline_text.h"
 #include "weft/report/prediction_report.h"
+#include "weft/report/rank_report.h"
 #include "weft/report/rank_shares.h"
 #include "weft/report/run_curves.h"
 #include "weft/run/policies/policy_file.h"
@@ -185,21 +185,23 @@ std::string exchange_text(const report::Explained& explained, const passes::Rank
 }
 
 void write_page(const Library& library, const report::Explained& explained, const ExplainOptions& options,
-                const program::PlannedStep& step, int ranks) {
+                const program::PlannedStep& step, int ranks, const std::string& of_ranks) {
   const std::vector<report::RunCurves> curves = report::read_curves(library, {options.run});
   report::ExplainPage page{.run = curves.front().name,
                            .headline = headline(explained, options, step.spec(), ranks),
                            .explained = explained,
                            .rows = static_cast<size_t>(options.rows),
                            .audit = audit_text(options, step.spec()),
-                           .exchange = ranks > 1 ? exchange_text(explained, step.ranks()) : ""};
+                           .exchange = ranks > 1 ? exchange_text(explained, step.ranks()) + of_ranks : ""};
   if (!curves.front().empty()) page.curves = report::draw_curves(library, curves, {});
   write_atomically(options.html, report::explain_page(page));
   say(fmt::format("wrote '{}'", options.html));
 }
 
-nlohmann::ordered_json json_of(const report::Explained& explained, const run::RunDirectory& run) {
+nlohmann::ordered_json json_of(const report::Explained& explained, const run::RunDirectory& run,
+                               const nlohmann::ordered_json& of_ranks) {
   nlohmann::ordered_json root = report::explained_json(explained);
+  if (!of_ranks.empty()) root["ranks"] = of_ranks;
   root["predicted"] = report::prediction_json(run, explained);
   return root;
 }
@@ -215,24 +217,24 @@ int explain_command(const Library& library, const ExplainOptions& options, comm:
   const bool is_first = comm::is_first(ranks), is_of_plan = options.memory || !options.svg.empty();
   if (options.passes || is_of_plan) {
     if (is_first && options.passes) fmt::print("{}", report::passes_text(report::explain_plan(step)));
-    const std::string pipeline = report::pipeline_text(step, ranks);
+    const report::RankReport of_ranks = report::report_ranks(step, ranks);
     if (is_first && is_of_plan) explain_memory(step, options);
-    if (is_of_plan && !options.json) fmt::print("{}", pipeline);
+    if (is_of_plan && !options.json) fmt::print("{}", of_ranks.text);
     return 0;
   }
   comm::on_all_ranks(ranks, "memory of the step", [&] { step.require_memory(note); });
   const report::Explained explained = report::explain_steps(step, options.steps);
-  const std::string pipeline = report::pipeline_text(step, ranks, &explained);
+  const report::RankReport of_ranks = report::report_ranks(step, ranks, &explained);
   if (!is_first) return 0;
   if (!options.html.empty())
-    write_page(library, explained, options, step, comm::number_of(ranks));
+    write_page(library, explained, options, step, comm::number_of(ranks), of_ranks.text);
   else if (options.json)
-    fmt::print("{}\n", json_of(explained, run::RunDirectory::open(options.run)).dump(2));
+    fmt::print("{}\n", json_of(explained, run::RunDirectory::open(options.run), of_ranks.ranks).dump(2));
   else if (options.comm)
     print_exchange(explained, step.ranks(), step.spec().balance.grains > 0);
   else
     print_step(library, explained, options, step.spec(), comm::number_of(ranks));
-  if (options.html.empty() && !options.json) fmt::print("{}", pipeline);
+  if (options.html.empty() && !options.json) fmt::print("{}", of_ranks.text);
   return 0;
 }
 

@@ -30,6 +30,33 @@ void add_unused_batches(const RunSpec& spec, std::vector<std::string>& keys) {
         keys.push_back(fmt::format("{}.boundaries: {} in a run of {} epochs", section, boundary, spec.epochs));
 }
 
+/// Keys that another key leaves without effect.
+struct UnusedSection {
+  std::string section, but;  // all of its keys but this one, which turns them on,
+  std::string key;           // or this key alone
+  std::string why;
+};
+
+std::vector<UnusedSection> unused_sections(const RunSpec& spec) {
+  std::vector<UnusedSection> unused;
+  if (!scales_loss(spec))
+    unused.push_back(
+        {"loss_scaling", "loss_scaling.mode", "",
+         fmt::format("with loss_scaling.mode = '{}'{}", spec.loss_scaling.mode,
+                     spec.loss_scaling.mode == "auto" ? " and precision = '" + spec.precision + "'" : "")});
+  if (spec.mesh.tensor == 1) unused.push_back({"shard", "", "shard.tensor", "with mesh.tensor = 1"});
+  if (spec.mesh.pipeline == 1)
+    unused.push_back({"pipeline", "", "", "with mesh.pipeline = 1"});
+  else if (spec.pipeline.schedule != "interleaved")
+    unused.push_back(
+        {"pipeline", "", "pipeline.chunks", fmt::format("with pipeline.schedule = '{}'", spec.pipeline.schedule)});
+  if (spec.compression.method == "none")
+    unused.push_back({"compression", "compression.method", "", "with compression.method = 'none'"});
+  if (spec.averaging.period == 0) unused.push_back({"averaging", "averaging.period", "", "with averaging.period = 0"});
+  if (spec.lookahead.steps == 0) unused.push_back({"lookahead", "lookahead.steps", "", "with lookahead.steps = 0"});
+  return unused;
+}
+
 }  // namespace
 
 std::vector<std::string> keys_without_effect(const RunSpec& spec, data::TargetKind targets, const Entries& entries) {
@@ -58,12 +85,14 @@ std::vector<std::string> keys_without_effect(const RunSpec& spec, data::TargetKi
   add_unused_batches(spec, keys);
   if (!spec.offload.empty() && spec.memory_limit.empty())
     keys.push_back(fmt::format("offload = '{}' without memory_limit", spec.offload));
-  for (const BoundKey& key : bound)
-    if (!scales_loss(spec) && key.name.starts_with("loss_scaling.") && key.name != "loss_scaling.mode" &&
-        literal(value_at(key.place)) != value_of(default_keys, key.name))
-      keys.push_back(fmt::format("{} = {} with loss_scaling.mode = '{}'{}", key.name, literal(value_at(key.place)),
-                                 spec.loss_scaling.mode,
-                                 spec.loss_scaling.mode == "auto" ? " and precision = '" + spec.precision + "'" : ""));
+  for (const UnusedSection& unused : unused_sections(spec))
+    for (const BoundKey& key : bound) {
+      if (section_of(key.name) != unused.section || key.name == unused.but) continue;
+      if (!unused.key.empty() && key.name != unused.key) continue;
+      const std::string value = value_of(bound, key.name);
+      if (value != value_of(default_keys, key.name))
+        keys.push_back(fmt::format("{} = {} {}", key.name, value, unused.why));
+    }
   if (spec.loss.label_smoothing > 0 && targets == data::TargetKind::values)
     keys.push_back(fmt::format("loss.label_smoothing = {} where values are predicted", spec.loss.label_smoothing));
   return keys;

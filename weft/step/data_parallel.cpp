@@ -11,10 +11,6 @@ bool may_defer_updates(const spec::RunSpec& spec) {
   return spec.virtual_ranks == 0 && !trains_apart(spec) && !spec::scales_loss(spec);
 }
 
-bool draws_by_global_index(const spec::RunSpec& spec) {
-  return spec.virtual_ranks == 0 && spec.mesh.pipeline == 1 && spec.balance.grains == 0 && !trains_apart(spec);
-}
-
 Graph average_statistics(const Graph& graph) {
   Rewriter rewriter(graph);
   for (size_t index = 0; index < graph.nodes().size(); ++index) {

@@ -21,10 +21,6 @@ inline constexpr const char* kOwnGradient = "own_gradient";
 /// their own, nor where the loop reads the result of an update after each step.
 bool may_defer_updates(const spec::RunSpec& spec);
 
-/// Whether ranks draw random numbers as one rank with the whole batch would (global_draws.h). Virtual ranks draw their
-/// own, as do ranks that train apart.
-bool draws_by_global_index(const spec::RunSpec& spec);
-
 /// Returns the graph with statistics averaged over the ranks before they enter running averages.
 Graph average_statistics(const Graph& graph);
 

@@ -6,8 +6,6 @@
 
 namespace weft::step {
 
-std::string name_of_micro_step(int64_t micro_batch) { return fmt::format("step/{}", micro_batch); }
-
 int64_t rows_of_micro_batch(const spec::RunSpec& spec, int64_t rows) {
   const int64_t count = micro_batches_of(spec);
   if (rows % count != 0)

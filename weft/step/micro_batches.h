@@ -18,9 +18,6 @@ inline int64_t micro_batches_of(const spec::RunSpec& spec) {
   return is_pipelined(spec) ? spec.pipeline.micro_batches : 1;
 }
 
-/// Scalar input (i64), in place of "step": counts micro-batches, this one among them.
-std::string name_of_micro_step(int64_t micro_batch);
-
 /// Rows of a micro-batch, of those that a rank takes of a batch. Error(usage) where the micro-batches do not divide it.
 int64_t rows_of_micro_batch(const spec::RunSpec& spec, int64_t rows);
 

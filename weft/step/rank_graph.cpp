@@ -10,6 +10,7 @@
 #include "weft/graph/collective.h"
 #include "weft/ops/ops.h"
 #include "weft/ops/ranks/collective.h"
+#include "weft/step/global_draws.h"
 #include "weft/step/micro_batches.h"
 
 namespace weft::step {
@@ -161,7 +162,7 @@ ValueId RankGraph::resolve_input(int m, ValueId value) {
   const TensorType& type = micro_.graph.type(value);
   if (input.kind == InputKind::parameter || input.kind == InputKind::state) return state(input.name, input.kind, type);
   if (input.kind == InputKind::scalar)
-    return made(m, value) = scalar(input.name == "step" ? name_of_micro_step(m) : input.name, type);
+    return made(m, value) = scalar(input.name == kDrawPlace ? name_of_micro_place(m) : input.name, type);
   const ValueId whole = graph_.find_input(input.name)->value;
   if (layout_.micro_batches == 1) return made(m, value) = whole;
   std::vector<int64_t> starts(static_cast<size_t>(type.shape.rank()), 0), ends = type.shape.dims();

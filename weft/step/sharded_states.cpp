@@ -14,6 +14,7 @@
 #include "weft/passes/ranks/partition.h"
 #include "weft/step/data_parallel.h"
 #include "weft/step/experts.h"
+#include "weft/step/global_draws.h"
 #include "weft/step/micro_batches.h"
 #include "weft/step/optimizers/ema.h"
 #include "weft/step/rank_mesh.h"
@@ -70,7 +71,8 @@ bool may_be_shared(const models::ParameterSpec& parameter, const Shape& shape) {
 
 passes::PartitionOptions options_of(const TrainingStep& step, const spec::RunSpec& spec, int ranks) {
   passes::PartitionOptions options{.axis = {kDataAxis, ranks}, .states = {}};
-  options.of_each_rank = {"seed", kStop, kShardIndex};
+  options.of_each_rank = {"seed", kStop, kShardIndex, kDrawPlace};
+  for (int64_t m = 0; m < micro_batches_of(spec); ++m) options.of_each_rank.insert(name_of_micro_place(m));
   for (const auto& [name, sharding] : step.shardings)
     if (sharding.flat)
       options.states.emplace(name, flat_of_part(sharding));

@@ -207,6 +207,13 @@ TrainingStep build_whole_step(const Library& library, const spec::RunSpec& spec,
     batch.is_frozen = [&](const std::string& name) { return is_frozen(spec.optimizer, name); };
   batch.expert_ranks = expert_ranks(spec, options.ranks);
   models::Model model = build_model(library, spec.model.name, batch, spec.model.options, models::Mode::training);
+  if (const int64_t pieces = pieces_of_update(spec, options.ranks); pieces > 1 && draws(model.graph)) {
+    models::ModelInput twice = batch;
+    twice.batch *= 2;
+    const models::Model doubled =
+        build_model(library, spec.model.name, twice, spec.model.options, models::Mode::training);
+    draw_by_global_index(model, doubled.graph, pieces);
+  }
   require_experts(model, spec, options.ranks);
   if (!mixed) require_answers(model, spec.model.name, input);
   Graph& graph = model.graph;
@@ -284,7 +291,6 @@ TrainingStep build_training_step(const Library& library, const spec::RunSpec& sp
   step.mesh =
       Mesh({{kPipelineAxis, spec.mesh.pipeline}, {kDataAxis, options.ranks}, {kTensorAxis, options.tensor_ranks}});
   if (!is_pipelined(spec)) {  // which was split before it was cut
-    if (options.ranks > 1 && draws_by_global_index(spec)) step.graph = draw_by_global_index(step.graph, options.ranks);
     note_parts(step);
     split_weights(step, spec, options.tensor_ranks);
   }

@@ -4,6 +4,8 @@
 
 #include "weft/base/rng.h"
 #include "weft/step/accumulation.h"
+#include "weft/step/global_draws.h"
+#include "weft/step/local_steps.h"
 #include "weft/step/micro_batches.h"
 #include "weft/step/optimizers/ema.h"
 #include "weft/step/optimizers/lookahead.h"
@@ -14,19 +16,21 @@ namespace weft::step {
 
 namespace {
 
-/// The spec's own in the first shard.
-int64_t seed_of_shard(int64_t seed, int64_t shard) {
-  if (shard == 0) return seed;
-  return static_cast<int64_t>(mix(static_cast<uint64_t>(seed), static_cast<uint64_t>(shard)) >> 12);
+/// Of ranks that train apart, the spec's own for the first.
+int64_t seed_of_rank(int64_t seed, int place) {
+  if (place == 0) return seed;
+  return static_cast<int64_t>(mix(static_cast<uint64_t>(seed), static_cast<uint64_t>(place)) >> 12);
 }
 
 }  // namespace
 
-StepScalars::StepScalars(const spec::RunSpec& spec, const spec::Course& course, int64_t first_shard,
+StepScalars::StepScalars(const spec::RunSpec& spec, const spec::Course& course, int ranks, int place,
                          const Entries& entries)
     : spec_(spec),
       course_(course),
-      first_shard_(first_shard),
+      place_(place),
+      pieces_(pieces_of_batch(spec, ranks)),
+      first_piece_(trains_apart(spec) ? 0 : place * pieces_ / ranks),
       rate_(make_schedule(spec.schedule, spec.optimizer.learning_rate, course, entries)),
       momentum_schedule_(make_momentum_schedule(spec, course)) {
   for (const auto& [name, group] : spec.optimizer.groups) {
@@ -41,7 +45,7 @@ StepScalars::StepScalars(const spec::RunSpec& spec, const spec::Course& course, 
 }
 
 void StepScalars::set_grains(int64_t first, double share_of_each) {
-  first_shard_ = first;
+  first_piece_ = first;
   share_of_grain_ = share_of_each;
 }
 
@@ -50,13 +54,13 @@ void StepScalars::bind(Executor& batch, Executor* update) {
   const auto add = [&](Executor& executor, const std::string& name, auto value) {
     if (executor.has_scalar(name)) inputs_.push_back({&executor, name, value});
   };
-  add(batch, "seed", [this](const StepPart& at) { return seed_of_shard(spec_.seed, first_shard_ + at.shard); });
+  add(batch, "seed",
+      [seed = seed_of_rank(spec_.seed, trains_apart(spec_) ? place_ : 0)](const StepPart&) { return seed; });
   add(batch, kShardIndex, [](const StepPart& at) { return at.shard; });
-  for (int64_t m = 0; is_pipelined(spec_) && m < micro_batches_of(spec_); ++m)
-    add(batch, name_of_micro_step(m),
-        [=, this](const StepPart& at) { return course_.batches_before(at.step) * micro_batches_of(spec_) + m; });
-  // Counts batches, updates where they are the same.
-  add(batch, "step", [this](const StepPart& at) { return course_.batches_before(at.step) + at.part; });
+  add(batch, kDrawPlace, [this](const StepPart& at) { return at.part * pieces_ + first_piece_ + at.shard; });
+  for (int64_t m = 0; m < micro_batches_of(spec_); ++m)
+    add(batch, name_of_micro_place(m), [=, this](const StepPart& at) { return at.part * pieces_ + first_piece_ + m; });
+  add(batch, "step", [this](const StepPart& at) { return at.step; });
   add(batch, "accumulated", [](const StepPart& at) { return at.part == 0 && at.shard == 0 ? 0.0 : 1.0; });
   add(batch, kSumComplete,
       [](const StepPart& at) { return at.part + 1 == at.parts && at.shard + 1 == at.shards ? 1.0 : 0.0; });

@@ -22,13 +22,12 @@ struct StepPart {
 
 class StepScalars {
  public:
-  /// Keeps references to `spec` and `course`. Random draws in a step differ between shards; `first_shard` is the number
-  /// of this process's first shard, or its rank where each rank has one.
-  StepScalars(const spec::RunSpec& spec, const spec::Course& course, int64_t first_shard = 0,
+  /// Keeps references to `spec` and `course`. Random draws follow from the places of rows in a batch, which `ranks`
+  /// divide; `place` is that of this process among them.
+  StepScalars(const spec::RunSpec& spec, const spec::Course& course, int ranks = 1, int place = 0,
               const Entries& entries = standard_entries());
 
-  /// Where shares are of grains: the first of this process, of which random draws depend, and what each of them counts
-  /// in the mean over the ranks.
+  /// Where shares are of grains: the first of this process, and what each of them counts in the mean over the ranks.
   void set_grains(int64_t first, double share_of_each);
   /// From now on set() sets the inputs of these executors. `update` may be null; `batch` then does the whole step.
   void bind(Executor& batch, Executor* update);
@@ -46,7 +45,9 @@ class StepScalars {
   };
   const spec::RunSpec& spec_;
   const spec::Course& course_;
-  int64_t first_shard_;
+  const int place_;
+  const int64_t pieces_;       // of a batch
+  int64_t first_piece_;        // of this process
   double share_of_grain_ = 0;  // 0: there are none
   std::function<double(int64_t)> rate_, momentum_schedule_;
   std::vector<std::pair<std::string, std::function<double(int64_t)>>> group_rates_;  // by input

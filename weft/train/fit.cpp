@@ -50,7 +50,7 @@ class Loop {
         shares_(step::data_ranks(in_.spec, comm::number_of(in_.ranks))),
         shards_(step::shards_of_rank(in_.spec, shares_)),
         metrics_(step::metrics_of(in_.entries, in_.spec.metrics, info_.task)),
-        scalars_(in_.spec, course_, first_draw(), in_.entries),
+        scalars_(in_.spec, course_, shares_, place_among_ranks(), in_.entries),
         driver_(in_.training, in_.state),
         max_seconds_(spec::max_seconds(in_.spec)),
         wants_stop_([this] { return stop_requested() || is_out_of_time(); }),
@@ -184,13 +184,10 @@ class Loop {
     return true;
   }
 
-  /// Of this rank's shards, the first of those that draw for themselves.
-  int64_t first_draw() const {
-    if (step::draws_by_global_index(in_.spec)) return 0;
-    const int place = step::is_pipelined(in_.spec)
-                          ? step::data_rank(in_.spec, comm::rank_of(in_.ranks), comm::number_of(in_.ranks))
-                          : step::place_of(in_.spec, in_.ranks);
-    return place * shards_;
+  /// Of those that divide a batch.
+  int place_among_ranks() const {
+    return in_.spec.virtual_ranks > 0 ? step::place_of(in_.spec, in_.ranks)
+                                      : step::data_rank(in_.spec, comm::rank_of(in_.ranks), comm::number_of(in_.ranks));
   }
 
   bool is_noise_due() const {

@@ -1,0 +1,218 @@
+#!/usr/bin/env python3
+"""How long ranks take to the same loss or accuracy with smaller gradients, by method and link, as Markdown tables.
+
+Time to a target is steps times the time of a step. The steps come from training curves, once per method and seed, since
+links change how long a step takes and not what it computes. The time of a step is measured on each link by itself, in a
+short training. The target is the mean, over the seeds without compression, of what the validation part gives after 70 % of
+the steps. A method that asks for it compresses every tensor of 4096 elements and more. `auto` chooses by the link, so
+its curves are trained per link.
+
+Two hosts are network namespaces of this machine whose links tools/shaped_links.sh shapes; a rank of one thread in each. Curves are
+trained over a link that is as fast as the machine, with the plan for the slow one (`cluster`). As root.
+
+  benchmarks/compression_time.py --out build/compression_time --cifar10 DIR --text tinyshakespeare.txt      # an hour and a half
+  benchmarks/compression_time.py --out build/compression_time --text FILE --only transformer_lm --seeds 2
+
+The machine has to be quiet for the times of steps. Every run is a run directory under --out; what is finished is not done again.
+"""
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+
+from peer_settings import processor
+from sides import ROOT
+from studies import finish_run, markdown, summary_of
+
+LINKS = str(ROOT / "tools/shaped_links.sh")
+FAST = "100gbit"
+SHARE = 0.7
+ALL = "compression.tensors=all"
+METHODS = {
+    "none": [],
+    "bf16": ["compression.method=bf16", ALL],
+    "powersgd, rank 4": ["compression.method=powersgd", "compression.rank=4", ALL],
+    "top_k, 1 %": ["compression.method=top_k", "compression.share=0.01", ALL],
+    "one_bit": ["compression.method=one_bit", ALL],
+    "mean of 16 steps": ["averaging.period=16", "averaging.adaptive=true"],
+}
+AUTO = ["compression.method=auto"]
+STEPS = {"resnet9": 800, "transformer_lm": 1000}  # of a curve
+MODELS = {
+    # The metric, whether more is better, and what is trained.
+    "resnet9": ("validation_accuracy", True,
+                ["--model", "resnet9", "--data", "cifar10:{cifar10}", "--set", "model.width=16", "--batch", "256", "--set",
+                 "optimizer.learning_rate=0.2", "--set", "optimizer.nesterov=true", "--set", "schedule.name=one_cycle"]),
+    "transformer_lm": ("validation_loss", False,
+                       ["--model", "transformer_lm", "--data", "text:{text}?length=64", "--batch", "12", "--set",
+                        "optimizer.name=adamw", "--set", "optimizer.learning_rate=0.002", "--set",
+                        "optimizer.weight_decay=0.1", "--set", "optimizer.beta2=0.99", "--set", "schedule.name=cosine"]),
+}
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=pathlib.Path, required=True, metavar="DIR")
+    parser.add_argument("--cifar10", type=pathlib.Path, metavar="DIR", help="its binary form; for resnet9")
+    parser.add_argument("--text", type=pathlib.Path, metavar="FILE", help="a text; for transformer_lm")
+    parser.add_argument("--only", action="append", choices=list(MODELS), help="repeatable; default: those whose data are given")
+    parser.add_argument("--link", action="append", metavar="RATE", help="such as 1gbit; repeatable; default: 1gbit and 100mbit")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--step-seconds", type=float, default=10, help="of the training that measures a step, about")
+    parser.add_argument("--weft", default=str(ROOT / "build/weft"))
+    arguments = parser.parse_args()
+    arguments.link = arguments.link or ["1gbit", "100mbit"]
+    given = {"resnet9": arguments.cifar10, "transformer_lm": arguments.text}
+    arguments.only = arguments.only or [model for model, data in given.items() if data]
+    lacking = [model for model in arguments.only if not given[model]]
+    if lacking or not arguments.only:
+        parser.error("give --cifar10 for resnet9 and --text for transformer_lm")
+    arguments.cifar10, arguments.text = (path and path.resolve() for path in (arguments.cifar10, arguments.text))
+    arguments.out = arguments.out.resolve()
+    arguments.weft = os.path.abspath(arguments.weft)
+    return arguments
+
+
+def plain(name):
+    return name.replace(", ", "_").replace(" ", "_").replace("%", "").rstrip("_")
+
+
+def words_of(settings):
+    return [word for setting in settings for word in ("--set", setting)]
+
+
+def up(rate):
+    subprocess.run([LINKS, "up", "2", rate], check=True)
+
+
+def down():
+    subprocess.run([LINKS, "down"], check=False)
+
+
+def cluster_of(rate, arguments):
+    return arguments.out / f"{rate}.toml"
+
+
+def probe(rate, arguments):
+    if not cluster_of(rate, arguments).exists():
+        up(rate)
+        subprocess.run([LINKS, "run", arguments.weft, "cluster", "probe", "--output", cluster_of(rate, arguments)], check=True,
+                       stdout=subprocess.DEVNULL)
+
+
+def training(model, settings, seed, rate, arguments):
+    """The words of a training by the plan for that link."""
+    options = [word.format(cifar10=arguments.cifar10, text=arguments.text) for word in MODELS[model][2]]
+    return [arguments.weft, "train", *options, "--seed", str(seed), "--threads", "1", *words_of(settings), "--set",
+            f"cluster={cluster_of(rate, arguments)}"]
+
+
+def curve(model, name, settings, seed, rate, arguments):
+    """(step, metric) of every evaluation of the validation part."""
+    run = arguments.out / f"{model}-{plain(name)}-{seed}"
+    steps = STEPS[model]
+    if summary_of(run) is None:
+        command = training(model, settings, seed, rate, arguments)
+        finish_run(arguments.weft, run, [*command, "--epochs", "1000", "--set", f"max_steps={steps}", "--set",
+                                         "validation=0.05", "--set", f"evaluation.every_steps={steps // 25}"],
+                   [LINKS, "run"])
+    records = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    points = {record["step"]: record[MODELS[model][0]] for record in records if MODELS[model][0] in record}
+    return sorted(points.items())
+
+
+def steps_to(points, target, more_is_better):
+    """Where the line between two evaluations first meets the target; None where none does."""
+    sign = 1 if more_is_better else -1
+    before = None
+    for step, value in points:
+        if sign * (value - target) >= 0:
+            if before is None or before[1] == value:
+                return step
+            return before[0] + (step - before[0]) * (target - before[1]) / (value - before[1])
+        before = (step, value)
+    return None
+
+
+def step_seconds(model, name, settings, rate, arguments):
+    """Over that link, which is up: by the difference of two trainings, so that their first steps do not count."""
+    kept = arguments.out / f"{model}-{plain(name)}-{rate}.json"
+    if not kept.exists():
+        def seconds(steps):
+            run = arguments.out / f"{model}-{plain(name)}-{rate}-{steps}"
+            subprocess.run(["rm", "-rf", run], check=True)
+            summary = finish_run(arguments.weft, run, [*training(model, settings, 1, rate, arguments), "--epochs", "1000", "--set",
+                                                       f"max_steps={steps}"], [LINKS, "run"])
+            return summary["step_seconds"]
+        first = seconds(32)
+        steps = max(64, 16 * round(arguments.step_seconds / first * 32 / 16))
+        kept.write_text(json.dumps({"seconds": (seconds(32 + steps) - first) / steps}))
+    return json.loads(kept.read_text())["seconds"]
+
+
+def row_of(name, found, seconds, fastest):
+    """Of one method on one link. `found`: steps to the target by seed, None where it was not reached."""
+    reached = [steps for steps in found if steps is not None]
+    row = [name, f"{1e3 * seconds:.1f} ms", f"{len(reached)} of {len(found)}"]
+    if len(reached) < len(found):
+        return [*row, "", "", ""]
+    median = statistics.median(reached)
+    return [*row, f"{median:.0f} ({min(reached):.0f}-{max(reached):.0f})",
+            f"{median * seconds:.1f} s ({min(reached) * seconds:.1f}-{max(reached) * seconds:.1f})",
+            f"**{median * seconds / fastest:.2f}**"]
+
+
+def compare(model, curves, seconds, arguments):
+    """Prints a table per link. `curves`: by method (and link, for auto), points by seed."""
+    metric, more_is_better, _ = MODELS[model]
+    steps = STEPS[model]
+    finals = [max((p for p in points if p[0] <= SHARE * steps), key=lambda p: p[0])[1] for points in curves["none"]]
+    target = statistics.mean(finals)
+    ends = {name: statistics.mean(points[-1][1] for points in found) for name, found in curves.items()}
+    print(f"\n## {model}: {metric.replace('_', ' ')} {target:.4f}\n")
+    print(markdown(["method", "at the end"], [[name, f"{end:.4f}"] for name, end in ends.items()]))
+    for rate in arguments.link:
+        names = {name: name for name in METHODS} | {"auto": f"auto, {rate}"}
+        found = {name: [steps_to(points, target, more_is_better) for points in curves[key]] for name, key in names.items()}
+        times = {name: statistics.median(steps) * seconds[name, rate] for name, steps in found.items() if None not in steps}
+        fastest = min(time for name, time in times.items() if name != "auto")
+        print(f"\n{rate}:\n")
+        print(markdown(["method", "step", "reached", "steps to the target", "time to the target", "of the fastest"],
+                       [row_of(name, steps, seconds[name, rate], fastest) for name, steps in found.items()]))
+
+
+def main():
+    arguments = parse_arguments()
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    os.environ.setdefault("LINKS_NAME", "compress")
+    seeds = range(1, arguments.seeds + 1)
+    print(f"{processor()}, 2 hosts of 1 thread, {arguments.seeds} seeds", flush=True)
+    try:
+        for rate in arguments.link:
+            probe(rate, arguments)
+        for model in arguments.only:
+            seconds, curves = {}, {}
+            for rate in arguments.link:
+                up(rate)
+                for name, settings in {**METHODS, "auto": AUTO}.items():
+                    seconds[name, rate] = step_seconds(model, name, settings, rate, arguments)
+                    print(f"{model}, {rate}, {name}: {1e3 * seconds[name, rate]:.1f} ms", file=sys.stderr, flush=True)
+            up(FAST)
+            wanted = {name: (settings, arguments.link[0]) for name, settings in METHODS.items()}
+            wanted |= {f"auto, {rate}": (AUTO, rate) for rate in arguments.link}
+            for name, (settings, rate) in wanted.items():
+                curves[name] = [curve(model, name, settings, seed, rate, arguments) for seed in seeds]
+                print(f"{model}, {name}: at the end {[points[-1][1] for points in curves[name]]}", file=sys.stderr, flush=True)
+            compare(model, curves, seconds, arguments)
+    finally:
+        down()
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except subprocess.CalledProcessError as failure:
+        sys.exit(f"compression_time: {' '.join(map(str, failure.cmd))} ended with {failure.returncode}")
