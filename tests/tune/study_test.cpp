@@ -288,6 +288,21 @@ TEST_F(StudyTest, TheBestHasTrainedToItsEnd) {
   EXPECT_EQ(best_trial(settings(), trials)->number, 2);
 }
 
+TEST_F(StudyTest, OfEqualTrialsTheBestIsTheOneThatNoOtherBeats) {
+  std::vector<StudyTrial> trials = {trial(0), trial(1), trial(2)};
+  for (StudyTrial& one : trials) one.results = {0.5, static_cast<double>(300 - one.number)};
+  EXPECT_EQ(best_trial(settings(), trials)->number, 2);
+  ASSERT_EQ(best_trials(settings(), trials).size(), 1u);
+}
+
+TEST_F(StudyTest, TheFrontIsOfTrialsThatTrainedToTheirEnd) {
+  std::vector<StudyTrial> trials = {trial(0), trial(1), trial(2)};
+  trials[2].state = State::paused;
+  const std::vector<StudyTrial> front = best_trials(settings(), trials);
+  ASSERT_EQ(front.size(), 1u);
+  EXPECT_EQ(front[0].number, best_trial(settings(), trials)->number);
+}
+
 TEST_F(StudyTest, SearchersSeeLossesAndFailures) {
   std::vector<StudyTrial> trials = {trial(0), trial(1), trial(2)};
   trials[1].state = State::refused;

@@ -348,34 +348,49 @@ std::vector<TrialProgress> progress_of(const StudySettings& settings, const std:
   return all;
 }
 
-std::optional<StudyTrial> best_trial(const StudySettings& settings, const std::vector<StudyTrial>& trials) {
-  const StudyTrial* best = nullptr;
-  const auto loss = [&](const StudyTrial& trial) { return settings.objectives.front().loss(trial.results.front()); };
-  const auto is_better = [&](const StudyTrial& a, const StudyTrial& b) {
-    if ((a.state == State::finished) != (b.state == State::finished)) return a.state == State::finished;
-    return loss(a) < loss(b);
-  };
-  for (const StudyTrial& trial : trials)
-    if (trial.has_results() && !has_failed(trial) && (best == nullptr || is_better(trial, *best))) best = &trial;
-  return best != nullptr ? std::optional(*best) : std::nullopt;
+namespace {
+
+std::vector<double> losses_of(const StudySettings& settings, const StudyTrial& trial) {
+  std::vector<double> losses;
+  for (size_t index = 0; index < trial.results.size(); ++index)
+    losses.push_back(settings.objectives[index].loss(trial.results[index]));
+  return losses;
 }
 
-std::vector<StudyTrial> best_trials(const StudySettings& settings, const std::vector<StudyTrial>& trials) {
-  const auto losses = [&](const StudyTrial& trial) {
-    std::vector<double> found;
-    for (size_t index = 0; index < trial.results.size(); ++index)
-      found.push_back(settings.objectives[index].loss(trial.results[index]));
-    return found;
-  };
-  std::vector<StudyTrial> front;
+/// What is compared: trials that trained equally long, where there are any.
+std::vector<StudyTrial> candidates_of(const std::vector<StudyTrial>& trials) {
+  std::vector<StudyTrial> all, finished;
   for (const StudyTrial& trial : trials) {
     if (!trial.has_results() || has_failed(trial)) continue;
-    const bool is_beaten = std::any_of(trials.begin(), trials.end(), [&](const StudyTrial& other) {
-      return other.has_results() && !has_failed(other) && dominates(losses(other), losses(trial));
+    all.push_back(trial);
+    if (trial.state == State::finished) finished.push_back(trial);
+  }
+  return finished.empty() ? all : finished;
+}
+
+}  // namespace
+
+std::vector<StudyTrial> best_trials(const StudySettings& settings, const std::vector<StudyTrial>& trials) {
+  const std::vector<StudyTrial> candidates = candidates_of(trials);
+  std::vector<StudyTrial> front;
+  for (const StudyTrial& trial : candidates) {
+    const std::vector<double> own = losses_of(settings, trial);
+    const bool is_beaten = std::any_of(candidates.begin(), candidates.end(), [&](const StudyTrial& other) {
+      return dominates(losses_of(settings, other), own);
     });
     if (!is_beaten) front.push_back(trial);
   }
   return front;
+}
+
+std::optional<StudyTrial> best_trial(const StudySettings& settings, const std::vector<StudyTrial>& trials) {
+  const std::vector<StudyTrial> candidates = candidates_of(trials);
+  // By the first objective; where that is equal by the next one: the least in this order is beaten by no other.
+  const auto best =
+      std::min_element(candidates.begin(), candidates.end(), [&](const StudyTrial& a, const StudyTrial& b) {
+        return losses_of(settings, a) < losses_of(settings, b);
+      });
+  return best != candidates.end() ? std::optional(*best) : std::nullopt;
 }
 
 }  // namespace weft::tune

@@ -1,6 +1,7 @@
 #include "weft/tune/winner.h"
 
 #include <chrono>
+#include <set>
 
 #include "weft/base/error.h"
 #include "weft/base/files.h"
@@ -13,15 +14,29 @@ namespace weft::tune {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+bool is_of_the_front(const fs::path& file) {
+  const std::string name = file.filename().string();
+  return name.starts_with("best-") && name.ends_with(".toml");
+}
+
+}  // namespace
+
 void write_best(Study& study, const StudyTrial& best, const Library& library) {
   const StudySettings& settings = study.settings();
   const std::vector<StudyTrial> trials = study.trials();
   const bool is_one = settings.objectives.size() == 1;
+  std::set<fs::path> written;
   for (const StudyTrial& trial : is_one ? std::vector{best} : best_trials(settings, trials)) {
     const fs::path file =
         trial.number == best.number ? study.best() : study.folder() / fmt::format("best-{:04}.toml", trial.number);
     write_atomically(file, print_best(settings, lineage_of(trials, trial), trial, library));
+    written.insert(file);
   }
+  std::error_code code;
+  for (const fs::directory_entry& entry : fs::directory_iterator(study.folder(), code))
+    if (is_of_the_front(entry.path()) && !written.contains(entry.path())) fs::remove(entry.path(), code);
 }
 
 std::optional<run::Summary> measure_winner(const Study& study, const StudyTrial& best, const std::string& program,

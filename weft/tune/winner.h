@@ -11,7 +11,8 @@
 
 namespace weft::tune {
 
-/// best.toml; with several objectives also a recipe for each other trial on the front.
+/// best.toml; with several objectives also best-NNNN.toml for each other trial on the front. Those of trials that were
+/// on an earlier front are removed.
 void write_best(Study& study, const StudyTrial& best, const Library& library);
 
 /// The test data are measured now, for this trial alone, where it has trained to its end. `program`: the path of this

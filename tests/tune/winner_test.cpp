@@ -1,0 +1,81 @@
+// The recipes that a search leaves behind.
+#include "weft/tune/winner.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <set>
+
+#include "weft/base/files.h"
+
+namespace weft::tune {
+namespace {
+
+namespace fs = std::filesystem;
+
+class WinnerTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (fs::temp_directory_path() / "weft-winner-XXXXXX").string();
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    directory_ = name;
+  }
+  void TearDown() override { fs::remove_all(directory_); }
+
+  /// Trials with these accuracies and parameters, all of which trained to their end.
+  Study study(const std::vector<std::pair<double, double>>& results) const {
+    Study made = Study::create(
+        directory_ / "study",
+        {.space = Space({log_real("optimizer.learning_rate", 1e-4, 1)}),
+         .recipe = "data = \"fashion-mnist\"\n[model]\nname = \"mlp\"\n[optimizer]\nname = \"sgd\"\n",
+         .objectives = {{"validation_accuracy", true}, {"parameters", false}}});
+    add(made, results);
+    return made;
+  }
+  static void add(Study& study, const std::vector<std::pair<double, double>>& results) {
+    for (const auto& [accuracy, parameters] : results)
+      study.change([&](const std::vector<StudyTrial>& trials) {
+        return StudyTrial{.number = static_cast<int64_t>(trials.size()),
+                          .state = StudyTrial::State::finished,
+                          .values = {{"optimizer.learning_rate", 0.1}},
+                          .target = 1,
+                          .results = {accuracy, parameters},
+                          .curve = {{1, accuracy}}};
+      });
+  }
+  static void write(Study& study) {
+    write_best(study, best_trial(study.settings(), study.trials()).value(), standard_library());
+  }
+  std::set<std::string> recipes() const {
+    std::set<std::string> names;
+    for (const auto& entry : fs::directory_iterator(directory_ / "study"))
+      if (entry.path().filename().string().starts_with("best")) names.insert(entry.path().filename().string());
+    return names;
+  }
+  fs::path directory_;
+};
+
+TEST_F(WinnerTest, ThereIsARecipeForEachTrialOfTheFront) {
+  Study made = study({{0.9, 300}, {0.8, 100}, {0.8, 200}});
+  write(made);
+  EXPECT_EQ(recipes(), (std::set<std::string>{"best.toml", "best-0001.toml"}));
+}
+
+TEST_F(WinnerTest, AmongEqualTrialsTheBestHasARecipe) {
+  Study made = study({{0.9, 300}, {0.9, 100}});
+  write(made);
+  EXPECT_EQ(recipes(), std::set<std::string>{"best.toml"});
+  EXPECT_NE(read_text(made.best()).find("trial 1,"), std::string::npos);
+}
+
+TEST_F(WinnerTest, RecipesOfAnEarlierFrontGo) {
+  Study made = study({{0.9, 300}, {0.8, 100}});
+  write(made);
+  std::ofstream(made.folder() / "best_of_all.toml") << "mine";
+  add(made, {{0.95, 50}});
+  write(made);
+  EXPECT_EQ(recipes(), (std::set<std::string>{"best.toml", "best_of_all.toml"}));
+}
+
+}  // namespace
+}  // namespace weft::tune
