@@ -108,6 +108,12 @@ TEST_F(TuneTest, LatencyAndSizeAreThoseOfTheDeployedModel) {
   EXPECT_NE(weft({"tune", "show", "study"}).out.find("front"), std::string::npos);
 }
 
+TEST_F(TuneTest, SeveralObjectivesAreSearchedByNsga2) {
+  const Outcome outcome = weft(tune({"--trials", "2", "--objective", "validation_accuracy,parameters"}));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(shown()["searcher"], "nsga2");
+}
+
 TEST_F(TuneTest, TheReportIsOneFile) {
   ASSERT_EQ(weft(tune({"--trials", "4", "--objective", "validation_accuracy,parameters", "--searcher", "random",
                        "--set-range", "model.hidden=choice:8|16"}))

@@ -45,6 +45,12 @@ void require_measured(const std::vector<Objective>& objectives, const spec::RunS
            suggestion(objective.name, measured));
 }
 
+std::string default_searcher(const StudySettings& settings, const std::string& scheduler) {
+  // Members of a population begin spread evenly, whatever the first of them have reached by then.
+  if (scheduler == "population") return "sobol";
+  return settings.objectives.size() > 1 ? "nsga2" : "tpe";
+}
+
 }  // namespace
 
 StudySettings study_settings(const Library& library, const StudyRequest& request,
@@ -81,8 +87,7 @@ StudySettings study_settings(const Library& library, const StudyRequest& request
   }
   keep_absolute_paths(settings, spec, library);
   for (const std::string& text : request.constraints) parse_constraint(text);
-  // Members of a population begin spread evenly, whatever the first of them have reached by then.
-  if (settings.searcher.empty()) settings.searcher = request.scheduler == "population" ? "sobol" : "tpe";
+  if (settings.searcher.empty()) settings.searcher = default_searcher(settings, request.scheduler);
   make_searcher(settings.searcher,
                 {.objectives = static_cast<int64_t>(settings.objectives.size()), .library = &library})
       ->check(settings.space);

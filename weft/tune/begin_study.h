@@ -18,7 +18,7 @@ struct StudyRequest {
   std::vector<RangeText> ranges = {};  // empty: default_ranges()
   std::string objective = {};          // empty: what the task is decided by, on the validation part
   std::vector<std::string> constraints = {};
-  std::string searcher = {};  // empty: tpe, or sobol for a population
+  std::string searcher = {};  // empty: tpe; nsga2 for several objectives, sobol for a population
   std::string scheduler = "none";
   int64_t least_epochs = 1, reduction = 3;  // of schedulers
   int64_t seed = 1, threads = 1;

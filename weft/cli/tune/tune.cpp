@@ -258,7 +258,7 @@ void add_search_options(CLI::App* command, TuneOptions* options) {
       ->type_name("BOUND")
       ->allow_extra_args(false);
   command->add_option("--searcher", options->request.searcher,
-                      fmt::format("{}; default: tpe, or sobol for a population", fmt::join(searchers, ", ")));
+                      fmt::format("{}; default: tpe; nsga2 for several objectives, sobol for a population", fmt::join(searchers, ", ")));
   command
       ->add_option("--scheduler", options->request.scheduler,
                    fmt::format("{}", fmt::join(tune::scheduler_names(), ", ")))
