@@ -118,6 +118,38 @@ TEST_F(TuneSchedulerTest, AKillWhileARunIsCopiedChangesNothing) {
   }
 }
 
+TEST_F(TuneSchedulerTest, TheBestOfAFewTrialsIsTrainedToItsEndAndTested) {
+  const Outcome outcome = weft(tune("study", {"--scheduler", "asha", "--trials", "4", "--set", "epochs=9"}));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("test_accuracy"), std::string::npos) << outcome.out;
+  const nlohmann::json best = shown("study")["best"];
+  const StudyTrial trial = Study::open(path("study")).trials()[best["trial"].get<size_t>()];
+  EXPECT_EQ(trial.state, StudyTrial::State::finished);
+  ASSERT_EQ(weft({"train", "study/best.toml", "--run", "straight", "--quiet"}).code, 0);
+  EXPECT_EQ(last_state(run_of("study", trial.number)), last_state("straight"));
+}
+
+TEST_F(TuneSchedulerTest, TheBestIsTrainedToItsEndWhereTheSpaceHasNoMorePoints) {
+  const Outcome outcome = weft({"tune", "recipe.toml", "--study", "study", "--set-range",
+                                "optimizer.learning_rate=choice:0.01,0.1", "--scheduler", "asha", "--set", "epochs=9"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("test_accuracy"), std::string::npos) << outcome.out;
+}
+
+TEST_F(TuneSchedulerTest, AStudyThatItsTimeEndedSaysHowItsBestIsTested) {
+  ASSERT_EQ(weft(tune("study", {"--scheduler", "asha", "--trials", "4", "--set", "epochs=9"})).code, 0);
+  Study study = Study::open(path("study"));
+  for (StudyTrial trial : study.trials())
+    if (trial.state == StudyTrial::State::finished) {
+      trial.state = StudyTrial::State::paused;
+      study.update(trial);
+    }
+  const Outcome outcome = weft({"tune", "--resume", "study", "--time", "0.001", "--trials", "5"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("of 9 epochs: its test data are not measured"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("--trials 4"), std::string::npos) << outcome.err;
+}
+
 TEST_F(TuneSchedulerTest, WhatASchedulerEndedDoesNotTrainOn) {
   const std::vector<std::string> words =
       tune("study", {"--scheduler", "median", "--trials", "6", "--workers", "1", "--set", "epochs=3000", "--objective",

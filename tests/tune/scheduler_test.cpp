@@ -46,7 +46,8 @@ Simulated simulate(const SchedulerOptions& options, const std::function<double(s
       progress.curve.emplace_back(epoch, loss(trial, epoch));
     run.epochs += job.target - progress.target;
     progress.target = job.target;
-    progress.state = job.target == options.most ? Progress::ended : Progress::paused;
+    progress.has_finished = job.target == options.most;
+    progress.state = progress.has_finished ? Progress::ended : Progress::paused;
     ++run.reached[job.target];
   }
   return run;
@@ -60,6 +61,24 @@ TEST(Scheduler, NoneTrainsEveryTrialToItsEnd) {
   const Simulated run = simulate({.name = "none", .most = 9, .trials = 5}, steady_loss);
   EXPECT_EQ(run.trials.size(), 5u);
   EXPECT_EQ(run.epochs, 45);
+}
+
+TEST(Scheduler, AshaTrainsTheBestToItsEndWhereNobodyWouldComeThere) {
+  const Simulated run = simulate({.name = "asha", .least = 1, .most = 9, .trials = 8}, steady_loss);
+  ASSERT_EQ(run.reached.count(9), 1u);
+  EXPECT_EQ(run.reached.at(9), 1);
+  EXPECT_EQ(run.reached.at(3), 2) << "8 / 3 go on to the second round, and 2 / 3 of them, none, to the third";
+  EXPECT_TRUE(run.trials[0].has_finished) << "trial 0 has the least loss";
+}
+
+TEST(Scheduler, AnotherTrialComesToItsEndWhereTheBestFails) {
+  std::vector<TrialProgress> trials(3, {.state = Progress::paused, .target = 1, .curve = {{1, 2.0}}});
+  trials[0] = {.state = Progress::ended, .target = 3, .curve = {{1, 0.5}}};
+  trials[2].curve = {{1, 1.0}};
+  const Job job = next_job({.name = "asha", .least = 1, .most = 3, .trials = 3}, trials);
+  EXPECT_EQ(job.kind, Job::Kind::go_on);
+  EXPECT_EQ(job.trial, 2u);
+  EXPECT_EQ(job.target, 3);
 }
 
 TEST(Scheduler, HalvingKeepsTheBestThird) {

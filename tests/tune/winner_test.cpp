@@ -24,11 +24,11 @@ class WinnerTest : public ::testing::Test {
 
   /// Trials with these accuracies and parameters, all of which trained to their end.
   Study study(const std::vector<std::pair<double, double>>& results) const {
-    Study made = Study::create(
-        directory_ / "study",
-        {.space = Space({log_real("optimizer.learning_rate", 1e-4, 1)}),
-         .recipe = "data = \"fashion-mnist\"\n[model]\nname = \"mlp\"\n[optimizer]\nname = \"sgd\"\n",
-         .objectives = {{"validation_accuracy", true}, {"parameters", false}}});
+    Study made =
+        Study::create(directory_ / "study",
+                      {.space = Space({log_real("optimizer.learning_rate", 1e-4, 1)}),
+                       .recipe = "data = \"fashion-mnist\"\n[model]\nname = \"mlp\"\n[optimizer]\nname = \"sgd\"\n",
+                       .objectives = {{"validation_accuracy", true}, {"parameters", false}}});
     add(made, results);
     return made;
   }

@@ -176,6 +176,22 @@ Job bracket_job(const SchedulerOptions& options, const std::vector<TrialProgress
   return {};
 }
 
+/// To the end of the best one that is paused, where nobody has come there: it is the result of the search.
+Job finishing_job(const SchedulerOptions& options, const std::vector<TrialProgress>& trials) {
+  Job job;
+  double best = std::numeric_limits<double>::infinity();
+  for (size_t trial = 0; trial < trials.size(); ++trial) {
+    const TrialProgress& progress = trials[trial];
+    if (progress.has_finished) return {};
+    if (progress.state != TrialProgress::State::paused || progress.is_held) continue;
+    if (const double loss = progress.loss_at(progress.target); loss < best) {
+      best = loss;
+      job = {Job::Kind::go_on, trial, 0, options.most};
+    }
+  }
+  return job;
+}
+
 }  // namespace
 
 Job next_job(const SchedulerOptions& options, const std::vector<TrialProgress>& trials) {
@@ -194,6 +210,7 @@ Job next_job(const SchedulerOptions& options, const std::vector<TrialProgress>& 
     return trial.state == TrialProgress::State::running;
   });
   if (job.kind == Job::Kind::none && some_run) job.kind = Job::Kind::wait;
+  if (job.kind == Job::Kind::none && !may_start) job = finishing_job(options, trials);
   return job;
 }
 

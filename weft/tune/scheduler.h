@@ -41,6 +41,7 @@ struct TrialProgress {
   int64_t target = 0;
   int64_t begun = 0;                                   // the training that it has from the trial that it is a copy of
   bool is_held = false;                                // it is being copied: it must not go on
+  bool has_finished = false;                           // it has trained to its end
   std::vector<std::pair<int64_t, double>> curve = {};  // training, and the loss then: the lower the better
 
   /// The lowest loss up to this training; infinity where nothing was measured.
@@ -56,7 +57,8 @@ struct Job {
   int64_t begun = 0;       // of a copy: what its origin has trained
 };
 
-/// The next job for a worker that is free. Trials in the order in which they began.
+/// The next job for a worker that is free. Trials in the order in which they began. Once all have begun, and none of
+/// them comes to its end, the best of those that wait does.
 Job next_job(const SchedulerOptions& options, const std::vector<TrialProgress>& trials);
 
 /// Whether a running trial should end now: by the median rule of Golovin et al., "Google Vizier", KDD 2017, or since

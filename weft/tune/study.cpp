@@ -336,7 +336,10 @@ History history_of(const StudySettings& settings, const std::vector<StudyTrial>&
 std::vector<TrialProgress> progress_of(const StudySettings& settings, const std::vector<StudyTrial>& trials) {
   std::vector<TrialProgress> all;
   for (const StudyTrial& trial : trials) {
-    TrialProgress progress{.bracket = trial.bracket, .target = trial.target, .begun = trial.begun};
+    TrialProgress progress{.bracket = trial.bracket,
+                           .target = trial.target,
+                           .begun = trial.begun,
+                           .has_finished = trial.state == State::finished};
     progress.state = trial.state == State::paused ? TrialProgress::State::paused
                      : trial.state == State::running || trial.state == State::interrupted
                          ? TrialProgress::State::running
@@ -386,10 +389,9 @@ std::vector<StudyTrial> best_trials(const StudySettings& settings, const std::ve
 std::optional<StudyTrial> best_trial(const StudySettings& settings, const std::vector<StudyTrial>& trials) {
   const std::vector<StudyTrial> candidates = candidates_of(trials);
   // By the first objective; where that is equal by the next one: the least in this order is beaten by no other.
-  const auto best =
-      std::min_element(candidates.begin(), candidates.end(), [&](const StudyTrial& a, const StudyTrial& b) {
-        return losses_of(settings, a) < losses_of(settings, b);
-      });
+  const auto best = std::min_element(
+      candidates.begin(), candidates.end(),
+      [&](const StudyTrial& a, const StudyTrial& b) { return losses_of(settings, a) < losses_of(settings, b); });
   return best != candidates.end() ? std::optional(*best) : std::nullopt;
 }
 

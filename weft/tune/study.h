@@ -122,8 +122,8 @@ class Study {
 History history_of(const StudySettings& settings, const std::vector<StudyTrial>& trials);
 std::vector<TrialProgress> progress_of(const StudySettings& settings, const std::vector<StudyTrial>& trials);
 
-/// Those that no other one beats in all objectives: of the trials that trained to their end, or of all with results where
-/// none did.
+/// Those that no other one beats in all objectives: of the trials that trained to their end, or of all with results
+/// where none did.
 std::vector<StudyTrial> best_trials(const StudySettings& settings, const std::vector<StudyTrial>& trials);
 /// Of these the best by the first objective; nullopt where no trial has results.
 std::optional<StudyTrial> best_trial(const StudySettings& settings, const std::vector<StudyTrial>& trials);

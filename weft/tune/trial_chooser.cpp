@@ -35,14 +35,7 @@ std::optional<StudyTrial> TrialChooser::choose(const std::vector<StudyTrial>& tr
   SchedulerOptions options = settings_.scheduler;
   options.trials = most_;
   const Job job = next_job(options, progress(counted));
-  if (job.kind == Job::Kind::wait) waits_for_others_ = true;
-  if (job.kind == Job::Kind::go_on) {
-    StudyTrial trial = counted[job.trial];
-    trial.target = job.target;
-    return claimed(std::move(trial));
-  }
-  if (job.kind == Job::Kind::copy) return copied(counted[job.trial], job, static_cast<int64_t>(trials.size()));
-  if (job.kind != Job::Kind::start) return std::nullopt;
+  if (job.kind != Job::Kind::start) return of_begun(job, counted, trials.size());
   if (lacks_results(trials)) {
     waits_for_others_ = true;
     return std::nullopt;
@@ -55,13 +48,25 @@ std::optional<StudyTrial> TrialChooser::choose(const std::vector<StudyTrial>& tr
   if (!proposal) {
     if (!is_exhausted_ && note_) note_("every point of the space has been tried");
     is_exhausted_ = true;
-    return std::nullopt;
+    options.trials = static_cast<int64_t>(counted.size());  // there are no more
+    return of_begun(next_job(options, progress(counted)), counted, trials.size());
   }
   return claimed({.number = static_cast<int64_t>(trials.size()),
                   .values = settings_.space.values(proposal->point),
                   .generation = proposal->generation,
                   .bracket = job.bracket,
                   .target = job.target});
+}
+
+/// The job of a trial that has begun, or of a copy of one.
+std::optional<StudyTrial> TrialChooser::of_begun(const Job& job, const std::vector<StudyTrial>& counted,
+                                                 size_t trials) {
+  waits_for_others_ = job.kind == Job::Kind::wait;
+  if (job.kind == Job::Kind::copy) return copied(counted[job.trial], job, static_cast<int64_t>(trials));
+  if (job.kind != Job::Kind::go_on) return std::nullopt;
+  StudyTrial trial = counted[job.trial];
+  trial.target = job.target;
+  return claimed(std::move(trial));
 }
 
 bool TrialChooser::counts(const StudyTrial& trial, size_t trials) const {

@@ -28,6 +28,7 @@ class TrialChooser {
   bool waits_for_others() const { return waits_for_others_; }
 
  private:
+  std::optional<StudyTrial> of_begun(const Job& job, const std::vector<StudyTrial>& counted, size_t trials);
   bool counts(const StudyTrial& trial, size_t trials) const;
   bool lacks_results(const std::vector<StudyTrial>& trials) const;
   std::vector<StudyTrial> told(std::vector<StudyTrial> trials) const;

@@ -1,5 +1,6 @@
 #include "weft/tune/winner.h"
 
+#include <algorithm>
 #include <chrono>
 #include <set>
 
@@ -39,12 +40,32 @@ void write_best(Study& study, const StudyTrial& best, const Library& library) {
     if (is_of_the_front(entry.path()) && !written.contains(entry.path())) fs::remove(entry.path(), code);
 }
 
-std::optional<run::Summary> measure_winner(const Study& study, const StudyTrial& best, const std::string& program,
+namespace {
+
+/// Of the best trial, which has not trained to its end.
+std::string why_not_tested(const Study& study, const StudyTrial& best, const std::vector<StudyTrial>& trials) {
+  std::string line =
+      fmt::format("the best trial, {}, is {} after {} of {} epochs: its test data are not measured", best.number,
+                  name_of(best.state), best.curve.empty() ? 0 : best.curve.back().first, best.plan.epochs);
+  if (best.state == StudyTrial::State::stopped) return line;
+  const auto counted = std::count_if(trials.begin(), trials.end(),
+                                     [](const StudyTrial& trial) { return trial.state != StudyTrial::State::refused; });
+  return line +
+         fmt::format("; `weft tune --resume {} --trials {}` begins no other trial and trains the best to its end",
+                     study.folder().string(), counted);
+}
+
+}  // namespace
+
+std::optional<run::Summary> measure_winner(Study& study, const StudyTrial& best, const std::string& program,
                                            const std::function<bool()>& stop_requested,
                                            const std::function<void(const std::string&)>& note) {
   const fs::path run = study.run_of(best.number), summary = run / "summary.json";
   std::error_code code;
-  if (best.state != StudyTrial::State::finished) return std::nullopt;
+  if (best.state != StudyTrial::State::finished) {
+    if (note) note(why_not_tested(study, best, study.trials()));
+    return std::nullopt;
+  }
   if (!fs::exists(summary, code)) {
     launch::ChildProcess process({program, "train", "--resume", run.string(), "--quiet", "--json"},
                                  launch::ChildProcess::Output::kept);
