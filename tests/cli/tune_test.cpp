@@ -1,6 +1,8 @@
 // weft tune as a user runs it: on small pictures, an mlp and some epochs.
 #include "tests/cli/run_files.h"
+#include "weft/base/cores.h"
 #include "weft/tune/optuna_storage.h"
+#include "weft/tune/owner.h"
 
 namespace weft::cli_tests {
 namespace {
@@ -305,6 +307,30 @@ TEST_F(TuneTest, TwoTunersShareAStudy) {
   const nlohmann::json study = shown();
   EXPECT_EQ(study["trials"].size(), 10u);
   EXPECT_EQ(count(study, "finished"), 10) << study.dump(1);
+}
+
+TEST_F(TuneTest, TwoTunersTogetherTakeNoMoreThanTheCores) {
+  fs::create_directories(path("other"));
+  Process first(tune({"--trials", "12", "--workers", "1024", "--set", "epochs=40"}), directory_);
+  while (!first.has_ended() && !fs::exists(path("study/runs/0000")))
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  Process second({"tune", "--resume", "../study", "--workers", "1024"}, path("other"));
+  tune::Study study = tune::Study::open(path("study"));
+  int64_t most = 0;
+  while (!first.has_ended() || !second.has_ended()) {
+    const std::vector<tune::StudyTrial> trials = study.trials();
+    most = std::max<int64_t>(most, std::count_if(trials.begin(), trials.end(), [](const tune::StudyTrial& trial) {
+                               return trial.state == tune::StudyTrial::State::running && tune::is_here(trial.owner);
+                             }));
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  const Outcome one = first.wait(), two = second.wait();
+  EXPECT_EQ(one.code, 0) << one.err;
+  EXPECT_EQ(two.code, 0) << two.err;
+  EXPECT_NE(one.err.find("warning: --workers 1024"), std::string::npos) << one.err;
+  EXPECT_GE(most, 1);
+  EXPECT_LE(most, available_cores());
+  EXPECT_EQ(count(shown(), "finished"), 12);
 }
 
 TEST_F(TuneTest, AnotherSpaceIsAnotherStudy) {

@@ -280,6 +280,14 @@ TEST(Owner, IsThisProcessAndNoOther) {
   EXPECT_FALSE(is_running(""));
 }
 
+TEST(Owner, SaysWhereATrialTrains) {
+  EXPECT_FALSE(is_here(this_process()));
+  EXPECT_TRUE(is_here(owner_here(this_process())));
+  EXPECT_TRUE(is_here(owner_here("boot:1:2", this_process())));
+  EXPECT_TRUE(is_running(owner_here("boot:1:2", this_process())));
+  EXPECT_FALSE(is_running(owner_here("boot:1:2")));
+}
+
 TEST_F(StudyTest, TheBestHasTrainedToItsEnd) {
   std::vector<StudyTrial> trials = {trial(0), trial(1), trial(2)};
   trials[2].state = State::paused;

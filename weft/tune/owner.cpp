@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <optional>
 #include <sstream>
 
@@ -41,6 +43,17 @@ std::string identity_of(int64_t process) {
 }
 
 std::string this_process() { return identity_of(getpid()); }
+
+constexpr const char* kHere = "here";
+
+std::string owner_here(const std::string& tuner, const std::string& training) {
+  return fmt::format("{} {}{}{}", tuner, kHere, training.empty() ? "" : " ", training);
+}
+
+bool is_here(const std::string& owners) {
+  std::istringstream words(owners);
+  return std::find(std::istream_iterator<std::string>(words), {}, kHere) != std::istream_iterator<std::string>();
+}
 
 bool is_running(const std::string& owners) {
   std::istringstream words(owners);

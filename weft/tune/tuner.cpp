@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "weft/base/cores.h"
 #include "weft/base/error.h"
 #include "weft/base/files.h"
 #include "weft/base/format.h"
@@ -177,12 +178,24 @@ class Tuner {
     end(*replaced);
   }
 
-  /// Other trials have their memory already, as planned.
-  bool has_room(int64_t bytes) const {
-    int64_t used = 0;
-    for (const Worker& worker : workers_)
-      if (worker.is_here) used += worker.trial.plan.memory;
-    return used == 0 || used + bytes <= memory_;
+  /// A place of this host for a trial of this process, where its cores and its memory, as planned, have room beside all
+  /// other trials of the study: those of other tuners, too.
+  bool take_place(const StudyTrial& trial) {
+    return study_
+        .change([&](const std::vector<StudyTrial>& trials) -> std::optional<StudyTrial> {
+          int64_t count = 0, bytes = 0;
+          for (const StudyTrial& other : trials)
+            if (other.number != trial.number && other.state == State::running && is_here(other.owner)) {
+              ++count;
+              bytes += other.plan.memory;
+            }
+          if (count >= places_here(settings_) || (count > 0 && bytes + trial.plan.memory > memory_))
+            return std::nullopt;
+          StudyTrial placed = trial;
+          placed.owner = owner_here(owner_);
+          return placed;
+        })
+        .has_value();
   }
 
   /// Plans a new trial and writes its recipe; false where it cannot or must not train, which is recorded.
@@ -242,7 +255,7 @@ class Tuner {
 
   /// Here, or at a worker elsewhere; false where neither has room for it now.
   bool start(const StudyTrial& trial) {
-    const bool is_here = is_free_here() && has_room(trial.plan.memory);
+    const bool is_here = is_free_here() && take_place(trial);
     if (!is_here && server_ == nullptr) return false;
     std::error_code code;
     TrainingJob job{.trial = trial.number,
@@ -258,9 +271,8 @@ class Tuner {
     std::unique_ptr<Training> training = is_here ? train_here(job, program_) : server_->train(job);
     if (training == nullptr) return false;
     Worker worker{trial, std::move(training), {}, hooks_.clock(), is_here};
-    worker.trial.owner = owner_;
     // Where this process dies, the trial is nobody's only once its own process has ended, too.
-    if (is_here) worker.trial.owner += " " + identity_of(worker.training->process());
+    worker.trial.owner = is_here ? owner_here(owner_, identity_of(worker.training->process())) : owner_;
     workers_.push_back(std::move(worker));
     keep(workers_.back().trial);
     return true;
@@ -441,6 +453,10 @@ class Tuner {
 };
 
 }  // namespace
+
+int64_t places_here(const StudySettings& settings) {
+  return std::max<int64_t>(1, available_cores() / settings.threads);
+}
 
 TuneOutcome run_study(const Library& library, Study& study, const TuneLimits& limits, const std::string& program,
                       const TuneHooks& hooks, WorkerServer* server) {

@@ -18,8 +18,12 @@ namespace weft::tune {
 struct TuneLimits {
   int64_t trials = 0;   // of the study in all, without those that were refused; 0: no limit
   double seconds = 0;   // of this process; 0: no limit
-  int64_t workers = 1;  // trials at a time on this host; 0: all train elsewhere
+  int64_t workers = 1;  // trials at a time on this host, at most places_here(); 0: all train elsewhere
 };
+
+/// Trials that may train at a time on this host, by all processes that work on the study together: the cores over the
+/// threads of a trial, at least one.
+int64_t places_here(const StudySettings& settings);
 
 struct TuneHooks {
   std::function<void(const TuneStatus&)> status = {};       // called often

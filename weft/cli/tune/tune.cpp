@@ -186,6 +186,19 @@ void print_best(const Library& library, tune::Study& study, const tune::TuneOutc
              quoted_for_shell(study.best().string()));
 }
 
+/// No more than the cores have room for: more trials at a time would only take longer each.
+int64_t workers_of(const TuneOptions& options, const tune::StudySettings& settings) {
+  const int64_t places = tune::places_here(settings), cores = available_cores();
+  const int64_t wanted = options.workers.value_or(places);
+  if (wanted > places)
+    say(fmt::format("warning: --workers {}, but {} cores have room for {} with --threads {}; no more train at a time",
+                    wanted, cores, places, settings.threads));
+  else if (settings.threads > cores)
+    say(fmt::format("warning: --threads {}, but there are {} cores; fewer threads make each trial faster",
+                    settings.threads, cores));
+  return std::min(wanted, places);
+}
+
 int tune_command(const Library& library, const TuneOptions& options, const std::string& program) {
   std::optional<double> seconds;
   if (!options.time.empty() && !(seconds = parse_duration(options.time)))
@@ -196,8 +209,7 @@ int tune_command(const Library& library, const TuneOptions& options, const std::
   if (trials == 0 && (!seconds || wants_members)) trials = kTrials;
   if (trials != study.wanted_trials()) study.set_wanted_trials(trials);
   if (!options.storage.empty()) study.set_storage(tune::storage_file(options.storage));
-  const int64_t threads = study.settings().threads;
-  const int64_t workers = options.workers.value_or(std::max<int64_t>(1, available_cores() / threads));
+  const int64_t workers = workers_of(options, study.settings());
   if (workers == 0 && options.serve.empty())
     fail(ErrorKind::usage, "--workers 0 leaves nobody to train; add --serve HOST:PORT for workers on other hosts");
   const std::unique_ptr<tune::WorkerServer> server =
@@ -258,7 +270,8 @@ void add_search_options(CLI::App* command, TuneOptions* options) {
       ->type_name("BOUND")
       ->allow_extra_args(false);
   command->add_option("--searcher", options->request.searcher,
-                      fmt::format("{}; default: tpe; nsga2 for several objectives, sobol for a population", fmt::join(searchers, ", ")));
+                      fmt::format("{}; default: tpe; nsga2 for several objectives, sobol for a population",
+                                  fmt::join(searchers, ", ")));
   command
       ->add_option("--scheduler", options->request.scheduler,
                    fmt::format("{}", fmt::join(tune::scheduler_names(), ", ")))
