@@ -143,6 +143,12 @@ TEST_F(TuneTest, ABatchThatIsMeasuredCannotBePacked) {
   EXPECT_NE(outcome.err.find("batch = 'auto' leaves the memory of trials open"), std::string::npos) << outcome.err;
 }
 
+TEST_F(TuneTest, ASearchOfTheBatchReplacesAMeasuredOne) {
+  const Outcome outcome = weft(tune({"--set", "batch=auto", "--set-range", "batch=choice:16,32", "--trials", "1"}));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(shown()["trials"][0]["values"].contains("batch"));
+}
+
 TEST_F(TuneTest, APopulationChangesOnlyWhatMayChange) {
   const Outcome outcome = weft(tune({"--scheduler", "population", "--set-range", "batch=int:16:64:16"}));
   EXPECT_EQ(outcome.code, 2);

@@ -45,6 +45,12 @@ TEST_F(RecipeSpace, KindsFollowTheKeys) {
   EXPECT_EQ(found[5], log_integer("accumulate", 1, 16)) << "of a key of whole numbers";
 }
 
+TEST_F(RecipeSpace, ABatchThatIsMeasuredIsNoChoice) {
+  EXPECT_NE(message({"batch=choice:auto,32"}).find("a batch of 'auto' is measured when its trial has begun"),
+            std::string::npos);
+  EXPECT_EQ(space({"optimizer.learning_rate=choice:auto,0.1"}).size(), 1u) << "it takes no other memory";
+}
+
 TEST_F(RecipeSpace, ChoicesMayHaveCommas) {
   const Space found = space({"model.hidden=choice:64|128,64"});
   EXPECT_EQ(found[0], choice("model.hidden", {std::string("64"), std::string("128,64")}));

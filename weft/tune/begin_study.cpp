@@ -65,16 +65,17 @@ StudySettings study_settings(const Library& library, const StudyRequest& request
                          .threads = request.threads,
                          .in_order = request.in_order};
   spec::RunSpec spec = base_spec(settings, library);
-  if (spec.measured.batch)
-    fail(
-        ErrorKind::usage,
-        "batch = 'auto' leaves the memory of trials open, by which they are packed; search the batch, or set a number");
   std::vector<RangeText> ranges = request.ranges;
   if (ranges.empty()) {
     ranges = default_ranges(spec, library);
     for (const RangeText& range : ranges) note("searched by default: " + print_range(range));
   }
   settings.space = recipe_space(ranges, spec, library);
+  const std::optional<size_t> batch = settings.space.find("batch");
+  if (spec.measured.batch && (!batch || settings.space[*batch].condition))
+    fail(
+        ErrorKind::usage,
+        "batch = 'auto' leaves the memory of trials open, by which they are packed; search the batch, or set a number");
   const std::string task = data::open_dataset(library.data, spec.data, data::Split::train)->info().task;
   const std::string objective =
       request.objective.empty() ? "validation_" + task_entry(library, task).decided_by : request.objective;

@@ -92,6 +92,11 @@ class Keys {
     const spec::RecipeKey& key = find(range);
     const KeyValue value = read_value(key, text);
     checked_value(key, value, range.where);
+    if (key.name == "batch" && std::holds_alternative<std::string>(value))
+      fail(ErrorKind::usage,
+           "{}: a batch of 'auto' is measured when its trial has begun, and trials are packed by their memory before; "
+           "list numbers",
+           range.where);
     return value;
   }
 
