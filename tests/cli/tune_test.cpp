@@ -246,6 +246,13 @@ TEST_F(TuneTest, ConstraintsThatNothingMeetsAreNamedWithTheNearest) {
   expect_error(outcome, 2, "do not keep to the constraints; the nearest is trial 0 with parameters 556");
 }
 
+TEST_F(TuneTest, ConstraintsThatNoPointOfASmallSpaceMeetsAreNamedWithTheNearest) {
+  const Outcome outcome = weft({"tune", "recipe.toml", "--study", "study", "--quiet", "--set-range",
+                                "model.hidden=choice:16|8", "--constraint", "parameters <= 10"});
+  expect_error(outcome, 2, "no point of the space keeps to the constraints; the nearest is trial ");
+  EXPECT_NE(outcome.err.find("with parameters 556, but parameters <= 10"), std::string::npos) << outcome.err;
+}
+
 TEST_F(TuneTest, ShowPrintsTheBestFirst) {
   ASSERT_EQ(weft(tune({"--trials", "3"})).code, 0);
   const Outcome outcome = weft({"tune", "show", "study"});

@@ -26,6 +26,8 @@ class TrialChooser {
   std::optional<StudyTrial> choose(const std::vector<StudyTrial>& trials);
   /// After a choice of nothing: something may be chosen once a running trial, here or elsewhere, has ended.
   bool waits_for_others() const { return waits_for_others_; }
+  /// Whether every point of the space has been tried.
+  bool is_exhausted() const { return is_exhausted_; }
 
  private:
   std::optional<StudyTrial> of_begun(const Job& job, const std::vector<StudyTrial>& counted, size_t trials);

@@ -22,6 +22,7 @@
 #include "weft/tune/optuna_storage.h"
 #include "weft/tune/owner.h"
 #include "weft/tune/quiet_room.h"
+#include "weft/tune/refusal.h"
 #include "weft/tune/trial_chooser.h"
 #include "weft/tune/trial_plan.h"
 #include "weft/tune/winner.h"
@@ -100,6 +101,7 @@ class Tuner {
     tell_of_workers();
     TuneOutcome outcome{.was_stopped = wants_stop()};
     outcome.best = best_trial(settings_, study_.trials());
+    require_any_allowed(study_.trials());
     if (server_ != nullptr) server_->end(outcome.was_stopped ? "the tuner was stopped" : "the search has ended");
     if (outcome.best) write_best(study_, *outcome.best, library_);
     if (outcome.best && !outcome.was_stopped)
@@ -211,8 +213,8 @@ class Tuner {
       end(trial);
       return false;
     }
-    for (const Constraint& constraint : constraints_)
-      if (!constraint.holds(trial.plan)) return refuse(trial, constraint);
+    if (std::string reason = why_refused(constraints_, trial.plan); !reason.empty())
+      return refuse(trial, std::move(reason));
     if (rungs_of(settings_.scheduler, trial.bracket).size() == 1) trial.target = trial.plan.epochs;
     write_atomically(study_.recipe_of(trial.number), recipe);
     refused_in_a_row_ = 0;
@@ -220,22 +222,24 @@ class Tuner {
     return true;
   }
 
-  bool refuse(StudyTrial& trial, const Constraint& constraint) {
+  bool refuse(StudyTrial& trial, std::string reason) {
     trial.state = State::refused;
-    trial.reason = fmt::format("{}, but {}", constraint.in_words(trial.plan), constraint.text);
-    const double value = constraint.value(trial.plan);
-    const double excess = constraint.at_most ? value / constraint.bound : constraint.bound / std::max(value, 1.0);
-    if (refused_in_a_row_ == 0 || excess < nearest_excess_) {
-      nearest_excess_ = excess;
-      nearest_ = fmt::format("trial {} with {}", trial.number, constraint.in_words(trial.plan));
-    }
+    trial.reason = std::move(reason);
     end(trial);
     if (++refused_in_a_row_ >= kRefusedInARow)
-      fail(ErrorKind::usage,
-           "{} trials in a row do not keep to the constraints; the nearest is {}, where {} is wanted; search smaller "
-           "ranges, or loosen the constraint",
-           refused_in_a_row_, nearest_, constraint.text);
+      fail(ErrorKind::usage, "{} trials in a row do not keep to the constraints; {}", refused_in_a_row_,
+           nearest_refused(constraints_, study_.trials()));
     return false;
+  }
+
+  /// Where the space has no more points, and none of them keeps to the constraints.
+  void require_any_allowed(const std::vector<StudyTrial>& trials) const {
+    const bool all_are_refused = !trials.empty() && std::all_of(trials.begin(), trials.end(), [](const auto& trial) {
+      return trial.state == State::refused;
+    });
+    if (all_are_refused && chooser_.is_exhausted())
+      fail(ErrorKind::usage, "no point of the space keeps to the constraints; {}",
+           nearest_refused(constraints_, trials));
   }
 
   /// Writes a trial of this process.
@@ -448,8 +452,7 @@ class Tuner {
   bool is_ending_ = false;
   bool nothing_left_ = false;  // to start, also once those that run have ended
   int64_t refused_in_a_row_ = 0;
-  double nearest_excess_ = 0, told_ = -1, next_look_ = 0;
-  std::string nearest_;
+  double told_ = -1, next_look_ = 0;
 };
 
 }  // namespace
