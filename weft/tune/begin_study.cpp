@@ -12,6 +12,7 @@
 #include "weft/run/run_changes.h"
 #include "weft/step/metrics/entries.h"
 #include "weft/tune/default_space.h"
+#include "weft/tune/model_check.h"
 #include "weft/tune/recipe_space.h"
 #include "weft/tune/trial_plan.h"
 
@@ -76,7 +77,8 @@ StudySettings study_settings(const Library& library, const StudyRequest& request
     fail(
         ErrorKind::usage,
         "batch = 'auto' leaves the memory of trials open, by which they are packed; search the batch, or set a number");
-  const std::string task = data::open_dataset(library.data, spec.data, data::Split::train)->info().task;
+  const data::DatasetInfo info = data::open_dataset(library.data, spec.data, data::Split::train)->info();
+  const std::string& task = info.task;
   const std::string objective =
       request.objective.empty() ? "validation_" + task_entry(library, task).decided_by : request.objective;
   settings.objectives = parse_objectives(objective, library);
@@ -88,6 +90,7 @@ StudySettings study_settings(const Library& library, const StudyRequest& request
   }
   keep_absolute_paths(settings, spec, library);
   for (const std::string& text : request.constraints) parse_constraint(text);
+  require_models(settings, ranges, info, library);
   if (settings.searcher.empty()) settings.searcher = default_searcher(settings, request.scheduler);
   make_searcher(settings.searcher,
                 {.objectives = static_cast<int64_t>(settings.objectives.size()), .library = &library})
