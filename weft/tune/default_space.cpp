@@ -4,7 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <optional>
+#include <set>
 
+#include "weft/base/parse_number.h"
 #include "weft/data/open_dataset.h"
 #include "weft/models/options.h"
 #include "weft/spec/recipe.h"
@@ -38,9 +42,55 @@ std::vector<std::string> batches_around(int64_t batch, int64_t samples) {
   return batches;
 }
 
-bool has_option(const models::ModelEntry& model, const std::string& option) {
-  return std::any_of(model.options.begin(), model.options.end(),
-                     [&](const std::string& described) { return models::option_name(described) == option; });
+/// What the model has where nobody says it, of "width=16: channels of the first layer"; nullopt: it has no such option.
+std::optional<std::string> usual_value(const models::ModelEntry& model, const std::string& option) {
+  for (const std::string& described : model.options)
+    if (models::option_name(described) == option)
+      return described.substr(option.size() + 1, described.find(':') - option.size() - 1);
+  return std::nullopt;
+}
+
+/// As the recipe or the model has it, where that is a whole number.
+std::optional<int64_t> whole_option(const spec::ModelSpec& spec, const models::ModelEntry& model,
+                                    const std::string& option) {
+  const std::optional<std::string> usual = usual_value(model, option);
+  if (!usual) return std::nullopt;
+  const auto set = spec.options.find(option);
+  return parse_number<int64_t>(set != spec.options.end() ? set->second : *usual);
+}
+
+/// Half as wide, and twice: in multiples of what must divide it, and of 8, which kernels like, where it is wide.
+std::vector<std::string> widths_around(int64_t width, int64_t divisor) {
+  const int64_t unit = divisor > 1 ? divisor : width >= 16 ? 8 : 1;
+  std::set<int64_t> widths = {width};
+  for (const int64_t other : {width / 2, width * 2})
+    if (other >= unit) widths.insert(other / unit * unit);
+  std::vector<std::string> texts;
+  for (const int64_t one : widths) texts.push_back(std::to_string(one));
+  return texts;
+}
+
+/// Some fewer, and some more.
+std::vector<std::string> depths_around(int64_t layers) {
+  std::vector<std::string> texts;
+  for (const int64_t one : std::set<int64_t>{std::max<int64_t>(1, layers / 2), layers, (3 * layers + 1) / 2})
+    texts.push_back(std::to_string(one));
+  return texts;
+}
+
+using Add = std::function<void(const std::string& key, RangeText::Kind kind, std::vector<std::string> arguments)>;
+
+/// How wide the model is, how many layers it has where that is free, and its dropout.
+void add_model_ranges(const spec::ModelSpec& spec, const models::ModelEntry& model, const Add& add) {
+  if (usual_value(model, "dropout")) add("model.dropout", RangeText::Kind::real, {"0", "0.5"});
+  if (model.name == "mlp") add("model.hidden", RangeText::Kind::choice, {"64", "128", "256", "128,64", "256,128"});
+  // Factors of Sandler et al. 2018, table 4; other models count channels.
+  if (model.name == "mobilenet_v2") return add("model.width", RangeText::Kind::choice, {"0.5", "0.75", "1", "1.4"});
+  if (spec.options.contains("preset")) return;  // the recipe has said how large the model is
+  if (const auto width = whole_option(spec, model, "width"))
+    add("model.width", RangeText::Kind::choice, widths_around(*width, whole_option(spec, model, "heads").value_or(1)));
+  if (const auto layers = whole_option(spec, model, "layers"))
+    add("model.layers", RangeText::Kind::choice, depths_around(*layers));
 }
 
 }  // namespace
@@ -66,8 +116,7 @@ std::vector<RangeText> default_ranges(const spec::RunSpec& base, const Library& 
   if (training->info().target_kind() == data::TargetKind::sample_class)
     add("loss.label_smoothing", RangeText::Kind::real, {"0", "0.2"});
   const models::ModelEntry& model = models::find_model(library.models, spec.model.name);
-  if (has_option(model, "dropout")) add("model.dropout", RangeText::Kind::real, {"0", "0.5"});
-  if (model.name == "mlp") add("model.hidden", RangeText::Kind::choice, {"64", "128", "256", "128,64", "256,128"});
+  add_model_ranges(spec.model, model, add);
   return ranges;
 }
 

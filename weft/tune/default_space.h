@@ -10,8 +10,9 @@
 namespace weft::tune {
 
 /// Around what the recipe has: the learning rate from a thirtieth to ten times, the batch from a quarter to twice. And
-/// the weight decay, the momentum where the optimiser has one, label smoothing of classes, the dropout of models that
-/// have it, the widths of an mlp. Error(usage) where the recipe cannot be resolved.
+/// the weight decay, the momentum where the optimiser has one, label smoothing of classes. Of the model its dropout,
+/// its width from half to twice, its layers where their number is free, the widths of an mlp. Error(usage) where the
+/// recipe cannot be resolved.
 std::vector<RangeText> default_ranges(const spec::RunSpec& base, const Library& library);
 
 /// "optimizer.learning_rate=log:0.003:1", as --set-range takes it.

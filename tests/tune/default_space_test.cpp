@@ -1,0 +1,52 @@
+// What is searched where nobody says it.
+#include "weft/tune/default_space.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace weft::tune {
+namespace {
+
+/// "choice:32,64,128"; empty where the key is not searched.
+std::string range_of(const std::string& key, const std::string& model, const models::ModelOptions& options = {}) {
+  const Library library = standard_library();
+  spec::RunSpec spec;
+  spec.data = "fashion-mnist";
+  spec.model.name = model;
+  spec.model.options = options;
+  for (const RangeText& range : default_ranges(spec, library))
+    if (range.key == key) return print_range(range).substr(key.size() + 1);
+  return "";
+}
+
+TEST(DefaultSpace, ConvolutionsAreHalfAndTwiceAsWide) {
+  EXPECT_EQ(range_of("model.width", "resnet9"), "choice:8,16,32");
+  EXPECT_EQ(range_of("model.width", "resnet18"), "choice:32,64,128");
+  EXPECT_EQ(range_of("model.width", "resnet9", {{"width", "24"}}), "choice:8,24,48") << "in multiples of 8";
+}
+
+TEST(DefaultSpace, HeadsDivideTheWidthsOfATransformer) {
+  EXPECT_EQ(range_of("model.width", "vit"), "choice:96,192,384");
+  EXPECT_EQ(range_of("model.width", "vit", {{"heads", "5"}, {"width", "65"}}), "choice:30,65,130");
+  EXPECT_EQ(range_of("model.layers", "vit"), "choice:6,12,18");
+  EXPECT_EQ(range_of("model.dropout", "vit"), "float:0:0.5");
+}
+
+TEST(DefaultSpace, FactorsOfMobilenetAreThoseOfItsPaper) {
+  EXPECT_EQ(range_of("model.width", "mobilenet_v2"), "choice:0.5,0.75,1,1.4");
+}
+
+TEST(DefaultSpace, AnMlpHasWidthsOfItsLayers) {
+  EXPECT_EQ(range_of("model.hidden", "mlp"), "choice:64|128|256|128,64|256,128");
+  EXPECT_EQ(range_of("model.width", "mlp"), "");
+}
+
+TEST(DefaultSpace, ASizeThatTheRecipeHasSaidStays) {
+  EXPECT_EQ(range_of("model.width", "transformer_lm", {{"preset", "small"}}), "");
+  EXPECT_EQ(range_of("model.width", "transformer_lm"), "choice:64,128,256");
+  EXPECT_EQ(range_of("model.layers", "lstm_classifier"), "choice:1,2");
+}
+
+}  // namespace
+}  // namespace weft::tune
