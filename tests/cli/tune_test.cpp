@@ -137,6 +137,12 @@ TEST_F(TuneTest, AStorageOfOptunaFollowsTheStudy) {
   EXPECT_EQ(storage.count(), 4);
 }
 
+TEST_F(TuneTest, AStorageThatCannotBeWrittenIsNotKept) {
+  EXPECT_NE(weft(tune({"--trials", "1", "--storage", "nowhere/optuna.db"})).code, 0);
+  const Outcome outcome = weft({"tune", "--resume", "study", "--trials", "1"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+}
+
 TEST_F(TuneTest, ABatchThatIsMeasuredCannotBePacked) {
   const Outcome outcome = weft(tune({"--set", "batch=auto"}));
   EXPECT_EQ(outcome.code, 2);

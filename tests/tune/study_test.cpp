@@ -143,6 +143,29 @@ TEST_F(StudyTest, NamesADamagedDatabase) {
   EXPECT_NE(error_of([&] { Study::open(folder()); }, ErrorKind::data).find("is damaged"), std::string::npos);
 }
 
+TEST_F(StudyTest, NamesTheFileAndTheTrialOfADamagedField) {
+  for (const char* damage : {"results = '[0.5'", "results = '[0.5]'", "results = '{\"a\":1}'", "curve = '[[1]]'",
+                             "point = '{'", "state = 'sleeping'"}) {
+    fs::remove_all(folder());
+    Study study = Study::create(folder(), settings());
+    add_next(study);
+    Database(folder() / "study.db", Database::Mode::open).execute((std::string("UPDATE trials SET ") + damage).c_str());
+    const std::string message = error_of([&] { study.trials(); }, ErrorKind::data);
+    EXPECT_NE(message.find("study.db' is damaged: trial 0 cannot be read"), std::string::npos) << damage << message;
+  }
+}
+
+TEST_F(StudyTest, NamesTheFolderOfADamagedSetting) {
+  for (const char* damage : {"'{' WHERE name = 'space'", "'many' WHERE name = 'seed'", "'' WHERE name = 'objective'"}) {
+    fs::remove_all(folder());
+    Study::create(folder(), settings());
+    Database(folder() / "study.db", Database::Mode::open)
+        .execute((std::string("UPDATE settings SET value = ") + damage).c_str());
+    const std::string message = error_of([&] { Study::open(folder()); }, ErrorKind::data);
+    EXPECT_NE(message.find(folder().string() + "' holds no study"), std::string::npos) << damage << message;
+  }
+}
+
 TEST_F(StudyTest, NamesALockThatLasts) {
   Study::create(folder(), settings());
   Database other(folder() / "study.db", Database::Mode::open);

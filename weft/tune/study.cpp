@@ -104,13 +104,14 @@ void raise_format(Database& database) {
 }
 
 StudySettings read_settings(Database& database, const fs::path& folder) try {
-  const StudySettings settings = parse_settings([&](const std::string& name) {
+  return parse_settings([&](const std::string& name) {
     Statement statement = database.prepare("SELECT value FROM settings WHERE name = ?");
     if (!statement.bind(name).step()) fail(ErrorKind::data, "it has no '{}'", name);
     return statement.text(0);
   });
-  return settings;
-} catch (const std::logic_error& error) {  // of std::stoll
+} catch (const std::exception& error) {  // of JSON and of std::stoll, too
+  const auto* own = dynamic_cast<const Error*>(&error);
+  if (own != nullptr && own->kind() == ErrorKind::io) throw;
   fail(ErrorKind::data, "'{}' holds no study that this weft can read: {}", folder.string(), error.what());
 }
 
@@ -192,12 +193,25 @@ namespace {
 std::string print_curve(const std::vector<std::pair<int64_t, double>>& curve) { return nlohmann::json(curve).dump(); }
 
 template <typename Value>
-Value parse_list(const std::string& text, const char* what) {
-  try {
-    return nlohmann::json::parse(text).get<Value>();
-  } catch (const nlohmann::json::exception& error) {
-    fail(ErrorKind::data, "the study's {} cannot be read: {}", what, error.what());
-  }
+Value parse_list(const std::string& text) {
+  return nlohmann::json::parse(text).get<Value>();
+}
+
+StudyTrial read_trial(const Statement& row) {
+  StudyTrial trial{.number = row.integer(0), .state = state_of(row.text(1)), .values = parse_values(row.text(2))};
+  trial.generation = row.integer(3);
+  trial.bracket = row.integer(4);
+  trial.target = row.integer(5);
+  trial.owner = row.text(6);
+  trial.results = parse_list<std::vector<double>>(row.text(7));
+  trial.curve = parse_list<std::vector<std::pair<int64_t, double>>>(row.text(8));
+  trial.reason = row.text(9);
+  trial.plan = {.parameters = row.integer(10), .memory = row.integer(11), .epochs = row.integer(12)};
+  trial.seconds = row.real(13);
+  if (row.integer(14) >= 0) trial.parent = row.integer(14);
+  trial.begun = row.integer(15);
+  trial.is_cut = row.integer(16) != 0;
+  return trial;
 }
 
 }  // namespace
@@ -211,22 +225,18 @@ const std::vector<StudyTrial>& Study::read_trials() {
       "SELECT number, state, point, generation, bracket, target, owner, results, curve, reason, parameters, memory,"
       " epochs, seconds, parent, begun, cut FROM trials ORDER BY number");
   while (rows.step()) {
-    StudyTrial trial{.number = rows.integer(0), .state = state_of(rows.text(1)), .values = parse_values(rows.text(2))};
-    if (trial.number != static_cast<int64_t>(trials.size()))
-      fail(ErrorKind::data, "'{}' lacks trial {}; put a copy of it back", database_->path().string(), trials.size());
-    trial.generation = rows.integer(3);
-    trial.bracket = rows.integer(4);
-    trial.target = rows.integer(5);
-    trial.owner = rows.text(6);
-    trial.results = parse_list<std::vector<double>>(rows.text(7), "results");
-    trial.curve = parse_list<std::vector<std::pair<int64_t, double>>>(rows.text(8), "curves");
-    trial.reason = rows.text(9);
-    trial.plan = {.parameters = rows.integer(10), .memory = rows.integer(11), .epochs = rows.integer(12)};
-    trial.seconds = rows.real(13);
-    if (rows.integer(14) >= 0) trial.parent = rows.integer(14);
-    trial.begun = rows.integer(15);
-    trial.is_cut = rows.integer(16) != 0;
-    trials.push_back(std::move(trial));
+    try {
+      trials.push_back(read_trial(rows));
+      const size_t results = trials.back().results.size(), objectives = settings_.objectives.size();
+      if (results != 0 && results != objectives)
+        fail(ErrorKind::data, "it has {} results for {} objectives", results, objectives);
+    } catch (const std::exception& error) {  // of JSON, too
+      fail(ErrorKind::data, "'{}' is damaged: trial {} cannot be read: {}; put a copy of it back",
+           database_->path().string(), rows.integer(0), error.what());
+    }
+    if (trials.back().number != static_cast<int64_t>(trials.size()) - 1)
+      fail(ErrorKind::data, "'{}' lacks trial {}; put a copy of it back", database_->path().string(),
+           trials.size() - 1);
   }
   known_ = std::move(trials);
   known_version_ = version;

@@ -208,7 +208,11 @@ int tune_command(const Library& library, const TuneOptions& options, const std::
   const bool wants_members = study.settings().scheduler.name == "population";
   if (trials == 0 && (!seconds || wants_members)) trials = kTrials;
   if (trials != study.wanted_trials()) study.set_wanted_trials(trials);
-  if (!options.storage.empty()) study.set_storage(tune::storage_file(options.storage));
+  if (!options.storage.empty()) {
+    const fs::path storage = tune::storage_file(options.storage);
+    tune::OptunaStorage(storage, study);  // the study keeps what can be written to
+    study.set_storage(storage);
+  }
   const int64_t workers = workers_of(options, study.settings());
   if (workers == 0 && options.serve.empty())
     fail(ErrorKind::usage, "--workers 0 leaves nobody to train; add --serve HOST:PORT for workers on other hosts");
