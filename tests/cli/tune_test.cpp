@@ -383,6 +383,7 @@ TEST_F(TuneTest, NamesMistakes) {
   expect_error(weft(tune({"--objective", "validation_rmse"})), 2, "no run of this recipe measures it");
   expect_error(weft(tune({"--set-range", "model.hidden=choice:abc|8"})), 2, "'abc'");
   expect_error(weft(tune({"--scheduler", "asha"})), 2, "leave no room for a second round");
+  expect_error(weft(tune({"--scheduler", "median", "--percentile", "10"})), 2, "is of the scheduler percentile");
   expect_error(weft(tune({"--time", "soon"})), 2, "is no duration");
   expect_error(weft(tune({"--in-order", "2", "--scheduler", "median"})), 2, "decides by what has ended first");
   expect_error(weft({"tune", "--resume", "nothing"}), 2, "is no study");

@@ -182,7 +182,25 @@ TEST(Scheduler, TheMedianRuleStopsTheWorseHalf) {
   EXPECT_FALSE(should_stop(options, trials, 4)) << "four others are too few";
 }
 
+TEST(Scheduler, APercentileStopsAllButTheBest) {
+  SchedulerOptions options{.name = "percentile", .least = 1, .most = 10, .trials = 20};
+  std::vector<TrialProgress> trials;
+  for (int trial = 0; trial < 5; ++trial)
+    trials.push_back({.state = Progress::ended, .target = 10, .curve = {{1, trial}, {2, trial}, {10, trial}}});
+  trials.push_back({.state = Progress::running, .target = 10, .curve = {{1, 9.0}, {2, 1.1}}});
+  EXPECT_TRUE(should_stop(options, trials, 5)) << "a quarter of the others are at 1 or below";
+  trials[5].curve[1].second = 0.9;
+  EXPECT_FALSE(should_stop(options, trials, 5));
+  trials[5].curve[1].second = 3.4;  // between 3 and 4 the percentile 87.5 is 3.5
+  options.percentile = 87.5;
+  EXPECT_FALSE(should_stop(options, trials, 5));
+  trials[5].curve[1].second = 3.6;
+  EXPECT_TRUE(should_stop(options, trials, 5));
+}
+
 TEST(Scheduler, NamesMistakes) {
+  EXPECT_NE(error_of([] { check_scheduler({.name = "percentile", .percentile = 100}); }).find("between 0 and 100 %"),
+            std::string::npos);
   EXPECT_EQ(error_of([] { check_scheduler({.name = "ahsa"}); }, ErrorKind::usage),
             "there is no scheduler 'ahsa'; did you mean 'asha'?");
   EXPECT_NE(error_of([] {

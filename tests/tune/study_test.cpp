@@ -108,6 +108,13 @@ TEST_F(StudyTest, KeepsSettingsAndTrials) {
   EXPECT_EQ(trials[1].reason, "loss is nan");
 }
 
+TEST_F(StudyTest, KeepsThePercentileOfItsScheduler) {
+  StudySettings with = settings();
+  with.scheduler = {.name = "percentile", .most = 3, .percentile = 12.5};
+  Study::create(folder(), with);
+  EXPECT_EQ(Study::open(folder()).settings().scheduler.percentile, 12.5);
+}
+
 TEST_F(StudyTest, KeepsWhatASchedulerHasEnded) {
   StudyTrial cut = trial(0);
   cut.is_cut = true;

@@ -100,6 +100,10 @@ StudySettings study_settings(const Library& library, const StudyRequest& request
                .least = request.least_epochs,
                .most = spec::begun_epochs(spec),
                .reduction = request.reduction};
+  if (request.percentile && scheduler.name != "percentile")
+    fail(ErrorKind::usage, "--percentile is of the scheduler percentile, not of '{}'; leave it away, or take that one",
+         scheduler.name);
+  scheduler.percentile = request.percentile.value_or(scheduler.percentile);
   check_scheduler(scheduler);
   if (settings.in_order > 0 && scheduler.name != "none")
     fail(

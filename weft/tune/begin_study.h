@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,7 @@ struct StudyRequest {
   std::string searcher = {};  // empty: tpe; nsga2 for several objectives, sobol for a population
   std::string scheduler = "none";
   int64_t least_epochs = 1, reduction = 3;  // of schedulers
+  std::optional<double> percentile = {};    // of the scheduler of that name; nullopt: its own
   int64_t seed = 1, threads = 1;
   int64_t in_order = 0;  // as StudySettings has it
 };

@@ -15,10 +15,21 @@
 namespace weft::tune {
 
 const std::vector<std::string>& scheduler_names() {
-  static const std::vector<std::string> names = {"none",   "asha",  "halving",   "hyperband",
-                                                 "median", "curve", "population"};
+  static const std::vector<std::string> names = {"none",   "asha",       "halving", "hyperband",
+                                                 "median", "percentile", "curve",   "population"};
   return names;
 }
+
+bool ends_trials_early(const SchedulerOptions& options) {
+  return options.name == "median" || options.name == "percentile" || options.name == "curve";
+}
+
+namespace {
+
+/// Whether trials pause before their end.
+bool has_rounds(const SchedulerOptions& options) { return options.name != "none" && !ends_trials_early(options); }
+
+}  // namespace
 
 void check_scheduler(const SchedulerOptions& options) {
   const auto& names = scheduler_names();
@@ -33,9 +44,9 @@ void check_scheduler(const SchedulerOptions& options) {
     fail(ErrorKind::usage,
          "{} epochs leave no room for a second round after {}; train for more epochs, or take the scheduler none",
          options.most, options.least);
-  const bool has_rounds =
-      options.name != "none" && options.name != "median" && options.name != "curve" && options.name != "population";
-  if (has_rounds && options.most < options.least * options.reduction)
+  if (!(options.percentile > 0 && options.percentile < 100))
+    fail(ErrorKind::usage, "--percentile {}: between 0 and 100 % of the trials go on", options.percentile);
+  if (has_rounds(options) && options.name != "population" && options.most < options.least * options.reduction)
     fail(ErrorKind::usage,
          "{} epochs leave no room for a second round of {} after {}; train for more epochs, or take the scheduler none",
          options.most, options.reduction, options.least);
@@ -75,7 +86,7 @@ int64_t power(int64_t base, int64_t exponent) {
 }  // namespace
 
 std::vector<int64_t> rungs_of(const SchedulerOptions& options, int64_t bracket) {
-  if (options.name == "none" || options.name == "median" || options.name == "curve") return {options.most};
+  if (!has_rounds(options)) return {options.most};
   if (options.name == "population") {
     std::vector<int64_t> ends;
     for (int64_t end = options.least; end < options.most; end += options.least) ends.push_back(end);
@@ -216,8 +227,16 @@ Job next_job(const SchedulerOptions& options, const std::vector<TrialProgress>& 
 
 namespace {
 
-/// Worse than the median of the others' mean losses up to here.
-bool is_below_median(const std::vector<TrialProgress>& trials, size_t trial) {
+/// Of sorted numbers, between two of them in proportion.
+double at_percentile(const std::vector<double>& sorted, double percentile) {
+  const double place = percentile / 100 * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<size_t>(place);
+  const size_t above = std::min(below + 1, sorted.size() - 1);
+  return std::lerp(sorted[below], sorted[above], place - static_cast<double>(below));
+}
+
+/// Worse than the percentile of the others' mean losses up to here.
+bool is_poor(const std::vector<TrialProgress>& trials, size_t trial, double percentile) {
   constexpr size_t kLeastOthers = 5;
   const TrialProgress& own = trials[trial];
   const int64_t resource = own.curve.back().first;
@@ -236,9 +255,7 @@ bool is_below_median(const std::vector<TrialProgress>& trials, size_t trial) {
   }
   if (means.size() < kLeastOthers) return false;
   std::sort(means.begin(), means.end());
-  const size_t middle = means.size() / 2;
-  const double median = means.size() % 2 == 1 ? means[middle] : (means[middle - 1] + means[middle]) / 2;
-  return own.loss_at(resource) > median;
+  return own.loss_at(resource) > at_percentile(means, percentile);
 }
 
 /// Whether its curve leads past what the best trial has reached that trained to its end.
@@ -259,7 +276,8 @@ bool should_stop(const SchedulerOptions& options, const std::vector<TrialProgres
   const int64_t resource = own.curve.back().first;
   if (resource < options.least || resource >= options.most) return false;
   if (options.name == "curve") return leads_nowhere(options, trials, trial);
-  return options.name == "median" && is_below_median(trials, trial);
+  if (options.name == "median") return is_poor(trials, trial, 50);
+  return options.name == "percentile" && is_poor(trials, trial, options.percentile);
 }
 
 }  // namespace weft::tune

@@ -11,6 +11,7 @@ namespace weft::tune {
 
 struct SchedulerOptions {
   /// none: every trial trains to its end | median: likewise, unless it does worse than half of the others |
+  /// percentile: likewise, unless it does worse than the best `percentile` % of the others did |
   /// curve: likewise, unless its learning curve will hardly come near the best (learning_curve.h) |
   /// halving: of all trials after `least` the best go on, of these again, ... | hyperband: likewise in several groups
   /// that begin with different amounts of training | asha: like halving, without waiting for all trials of a round |
@@ -21,6 +22,7 @@ struct SchedulerOptions {
   int64_t most = 1;       // of a trial that trains to its end
   int64_t reduction = 3;  // one of so many goes on, with so many times the training
   int64_t trials = 0;     // in all, or members of a population; 0: no end
+  double percentile = 25;
 };
 
 /// The names for SchedulerOptions::name.
@@ -61,8 +63,11 @@ struct Job {
 /// them comes to its end, the best of those that wait does.
 Job next_job(const SchedulerOptions& options, const std::vector<TrialProgress>& trials);
 
-/// Whether a running trial should end now: by the median rule of Golovin et al., "Google Vizier", KDD 2017, or since
-/// with a probability of 90 % it will not reach the best that others ended with.
+/// Whether the scheduler ends trials while they run: it asks should_stop().
+bool ends_trials_early(const SchedulerOptions& options);
+
+/// Whether a running trial should end now: by the median rule of Golovin et al., "Google Vizier", KDD 2017, likewise
+/// with another percentile, or since with a probability of 90 % it will not reach the best that others ended with.
 bool should_stop(const SchedulerOptions& options, const std::vector<TrialProgress>& trials, size_t trial);
 
 /// The amounts of training at which the trials of a bracket pause, the last one `most`.

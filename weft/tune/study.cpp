@@ -49,7 +49,8 @@ std::vector<std::pair<std::string, std::string>> print_settings(const StudySetti
       {"objective", objectives},
       {"constraints", constraints},
       {"searcher", settings.searcher},
-      {"scheduler", fmt::format("{} {} {} {}", scheduler.name, scheduler.least, scheduler.most, scheduler.reduction)},
+      {"scheduler", fmt::format("{} {} {} {}{}", scheduler.name, scheduler.least, scheduler.most, scheduler.reduction,
+                                scheduler.name == "percentile" ? fmt::format(" {}", scheduler.percentile) : "")},
       {"seed", std::to_string(settings.seed)},
       {"threads", std::to_string(settings.threads)},
       {"in_order", std::to_string(settings.in_order)}};
@@ -73,7 +74,9 @@ StudySettings parse_settings(const std::function<std::string(const std::string&)
   settings.constraints = lines_of(read("constraints"));
   settings.searcher = read("searcher");
   SchedulerOptions& scheduler = settings.scheduler;
-  std::istringstream(read("scheduler")) >> scheduler.name >> scheduler.least >> scheduler.most >> scheduler.reduction;
+  std::istringstream words(read("scheduler"));
+  words >> scheduler.name >> scheduler.least >> scheduler.most >> scheduler.reduction;
+  if (scheduler.name == "percentile") words >> scheduler.percentile;
   settings.seed = std::stoll(read("seed"));
   settings.threads = std::stoll(read("threads"));
   settings.in_order = std::stoll(read("in_order"));

@@ -385,7 +385,7 @@ class Tuner {
 
   /// By the scheduler, from what running trials have measured so far.
   void stop_poor_trials() {
-    if (settings_.scheduler.name != "median" && settings_.scheduler.name != "curve") return;
+    if (!ends_trials_early(settings_.scheduler)) return;
     for (Worker& worker : workers_) {
       if (worker.trial.is_cut || hooks_.clock() - worker.looked < kLookSeconds) continue;
       worker.looked = hooks_.clock();

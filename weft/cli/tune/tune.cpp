@@ -286,6 +286,10 @@ void add_search_options(CLI::App* command, TuneOptions* options) {
   command->add_option("--reduction", options->request.reduction, "With a scheduler: one trial of so many goes on")
       ->check(CLI::Range(int64_t{2}, int64_t{100}))
       ->capture_default_str();
+  command->add_option(
+      "--percentile", options->request.percentile,
+      "With the scheduler percentile: a trial ends early that does worse than the best so many % of the "
+      "others did; default: 25");
   command->add_option("--seed", options->request.seed, "Of the search; that of the trials is the recipe's")
       ->check(CLI::Range(int64_t{0}, int64_t{9'000'000'000'000'000}))
       ->capture_default_str();
