@@ -116,6 +116,14 @@ TEST_F(TuneTest, SeveralObjectivesAreSearchedByNsga2) {
   EXPECT_EQ(shown()["searcher"], "nsga2");
 }
 
+TEST_F(TuneTest, SaysWhatMattered) {
+  const Outcome outcome = weft(tune({"--trials", "8", "--set", "epochs=1", "--set-range", "batch=choice:16,32"}));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const std::string mattered = "attered for validation_accuracy";
+  EXPECT_NE(outcome.out.find(mattered), std::string::npos) << outcome.out;
+  EXPECT_NE(read_all(path("study/best.toml")).find(mattered), std::string::npos);
+}
+
 TEST_F(TuneTest, TheReportIsOneFile) {
   ASSERT_EQ(weft(tune({"--trials", "4", "--objective", "validation_accuracy,parameters", "--searcher", "random",
                        "--set-range", "model.hidden=choice:8|16"}))

@@ -73,7 +73,7 @@ std::string schedule_text(const StudySettings& settings, const std::vector<Stret
 }  // namespace
 
 std::string print_best(const StudySettings& settings, const std::vector<Stretch>& lineage, const StudyTrial& trial,
-                       const Library& library) {
+                       const Library& library, const std::string& remark) {
   std::string heading = fmt::format("# The best of a search: trial {}, ", trial.number);
   for (size_t index = 0; index < settings.objectives.size(); ++index)
     heading +=
@@ -85,6 +85,7 @@ std::string print_best(const StudySettings& settings, const std::vector<Stretch>
     heading += "What was searched:";
     for (const auto& [name, value] : trial.values) heading += fmt::format("\n#   {} = {}", name, shown(value));
   }
+  if (!remark.empty()) heading += "\n# " + remark;
   for (char& c : heading)
     if (static_cast<unsigned char>(c) < 0x20 && c != '\n') c = ' ';
   return heading + "\n" + spec::print_recipe(trial_spec(settings, lineage.front().values, library), library);

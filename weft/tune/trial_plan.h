@@ -21,8 +21,9 @@ spec::RunSpec trial_spec(const StudySettings& settings, const Values& values, co
 TrialPlan plan_trial(const spec::RunSpec& spec, const Library& library);
 
 /// The recipe of a trial with what it reached, as a file. Of a copy of other trials it is the recipe that the oldest of
-/// them began with, and says when which values changed, and the commands that train it likewise.
+/// them began with, and says when which values changed, and the commands that train it likewise. `remark`: a sentence
+/// more, or nothing.
 std::string print_best(const StudySettings& settings, const std::vector<Stretch>& lineage, const StudyTrial& trial,
-                       const Library& library);
+                       const Library& library, const std::string& remark = "");
 
 }  // namespace weft::tune

@@ -10,6 +10,7 @@
 #include "weft/tune/deployed_run.h"
 #include "weft/tune/lineage.h"
 #include "weft/tune/trial_plan.h"
+#include "weft/tune/what_mattered.h"
 
 namespace weft::tune {
 
@@ -28,11 +29,12 @@ void write_best(Study& study, const StudyTrial& best, const Library& library) {
   const StudySettings& settings = study.settings();
   const std::vector<StudyTrial> trials = study.trials();
   const bool is_one = settings.objectives.size() == 1;
+  const std::string remark = what_mattered(settings, trials);
   std::set<fs::path> written;
   for (const StudyTrial& trial : is_one ? std::vector{best} : best_trials(settings, trials)) {
     const fs::path file =
         trial.number == best.number ? study.best() : study.folder() / fmt::format("best-{:04}.toml", trial.number);
-    write_atomically(file, print_best(settings, lineage_of(trials, trial), trial, library));
+    write_atomically(file, print_best(settings, lineage_of(trials, trial), trial, library, remark));
     written.insert(file);
   }
   std::error_code code;

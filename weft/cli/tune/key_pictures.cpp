@@ -12,6 +12,7 @@
 #include "weft/base/names.h"
 #include "weft/plot/charts.h"
 #include "weft/plot/figure.h"
+#include "weft/tune/what_mattered.h"
 
 namespace weft::cli {
 
@@ -128,10 +129,6 @@ std::string contour_picture(const StudySettings& settings, const std::vector<Stu
   for (double& value : map.values) value = objective.loss(value);  // back from the loss: it turns the sign or nothing
   for (const tune::Measurement& one : measured) map.places.emplace_back(one.units[first], one.units[second]);
   return plot::draw_svg(map);
-}
-
-tune::Importances importances_of(const StudySettings& settings, const std::vector<StudyTrial>& trials) {
-  return tune::Forest(measurements_of(settings, trials), {.seed = settings.seed}).importances();
 }
 
 std::string importance_picture(const StudySettings& settings, const tune::Importances& importances) {

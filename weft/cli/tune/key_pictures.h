@@ -26,9 +26,6 @@ std::string importance_picture(const tune::StudySettings& settings, const tune::
 Table importance_table(const tune::StudySettings& settings, const tune::Importances& importances);
 std::string importance_json(const tune::StudySettings& settings, const tune::Importances& importances);
 
-/// Of all trials with results. Error(usage) where there are less than two.
-tune::Importances importances_of(const tune::StudySettings& settings, const std::vector<tune::StudyTrial>& trials);
-
 /// "optimizer.learning_rate,batch" as dimensions; of an empty text, the pair that decides the most. Error(usage) where
 /// the study searches no such keys, with the nearest name, or only one.
 std::pair<size_t, size_t> pair_of_keys(const tune::StudySettings& settings, const std::vector<tune::StudyTrial>& trials,

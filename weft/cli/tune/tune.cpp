@@ -27,6 +27,7 @@
 #include "weft/tune/begin_study.h"
 #include "weft/tune/optuna_storage.h"
 #include "weft/tune/tuner.h"
+#include "weft/tune/what_mattered.h"
 
 namespace weft::cli {
 
@@ -182,7 +183,9 @@ void print_best(const Library& library, tune::Study& study, const tune::TuneOutc
   table.add_row({"run", printable(study.run_of(best.number).string())});
   table.add_row({"recipe", printable(study.best().string())});
   const std::string command = quoted_for_shell(program), folder = quoted_for_shell(study.folder().string());
-  fmt::print("{}next, try:\n  {} tune show {}\n  {} train {}\n", table.text(), command, folder, command,
+  std::string mattered = tune::what_mattered(settings, study.trials());
+  if (!mattered.empty()) mattered += "\n";
+  fmt::print("{}{}next, try:\n  {} tune show {}\n  {} train {}\n", table.text(), mattered, command, folder, command,
              quoted_for_shell(study.best().string()));
 }
 

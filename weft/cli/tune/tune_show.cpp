@@ -12,6 +12,7 @@
 #include "weft/cli/tune/study_figure.h"
 #include "weft/cli/tune/study_page.h"
 #include "weft/cli/tune/study_table.h"
+#include "weft/tune/what_mattered.h"
 
 namespace weft::cli {
 
