@@ -122,6 +122,19 @@ TEST_F(StudyTest, KeepsWhatASchedulerHasEnded) {
   EXPECT_TRUE(Study::open(folder()).trials()[0].is_cut);
 }
 
+TEST_F(StudyTest, OpensAStudyThatKnowsNoPredictedTimes) {
+  {
+    Study study = Study::create(folder(), settings());
+    add_next(study);
+  }
+  Database(folder() / "study.db", Database::Mode::open)
+      .execute("ALTER TABLE trials DROP COLUMN predicted; UPDATE settings SET value = '3' WHERE name = 'format'");
+  Study study = Study::open(folder());
+  add_next(study);
+  EXPECT_EQ(study.trials()[0].results, trial(0).results);
+  EXPECT_EQ(study.trials()[0].plan.seconds, 0);
+}
+
 TEST_F(StudyTest, RefusesAnotherSpace) {
   Study::create(folder(), settings());
   StudySettings other = settings();

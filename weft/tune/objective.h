@@ -33,6 +33,7 @@ struct TrialPlan {
   int64_t parameters = 0;
   int64_t memory = 0;  // bytes, all that training adds
   int64_t epochs = 0;  // that begin
+  double seconds = 0;  // as predicted for all of them; 0: not known
 };
 
 /// What a trained run is as it is deployed (deployed_run.h).

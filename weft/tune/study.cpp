@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kStates[] = {"running", "interrupted", "paused", "finished", "stopped", "failed", "refused"};
-constexpr const char* kFormat = "3";
+constexpr const char* kFormat = "4";
 
 constexpr const char* kTables =
     "CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT NOT NULL);"
@@ -25,7 +25,7 @@ constexpr const char* kTables =
     " generation INTEGER NOT NULL, bracket INTEGER NOT NULL, target INTEGER NOT NULL, owner TEXT NOT NULL,"
     " results TEXT NOT NULL, curve TEXT NOT NULL, reason TEXT NOT NULL, parameters INTEGER NOT NULL,"
     " memory INTEGER NOT NULL, epochs INTEGER NOT NULL, seconds REAL NOT NULL, parent INTEGER NOT NULL,"
-    " begun INTEGER NOT NULL, cut INTEGER NOT NULL);";
+    " begun INTEGER NOT NULL, cut INTEGER NOT NULL, predicted REAL NOT NULL);";
 
 StudyTrial::State state_of(const std::string& name) {
   const auto found = std::find(std::begin(kStates), std::end(kStates), name);
@@ -84,13 +84,13 @@ StudySettings parse_settings(const std::function<std::string(const std::string&)
 }
 
 /// Studies of the first format know no copies of trials, those of the second no ends that a scheduler decided and no
-/// order in which results count.
+/// order in which results count, those of the third no predicted times.
 void raise_format(Database& database) {
   const auto format = [&] {
     Statement found = database.prepare("SELECT value FROM settings WHERE name = 'format'");
     return found.step() ? found.text(0) : "";
   };
-  const auto is_old = [&] { return format() == "1" || format() == "2"; };
+  const auto is_old = [&] { return format() == "1" || format() == "2" || format() == "3"; };
   if (!is_old()) return;  // without a lock, which somebody may hold
   Transaction transaction(database);
   if (is_old()) {
@@ -98,9 +98,11 @@ void raise_format(Database& database) {
       database.execute(
           "ALTER TABLE trials ADD COLUMN parent INTEGER NOT NULL DEFAULT -1;"
           "ALTER TABLE trials ADD COLUMN begun INTEGER NOT NULL DEFAULT 0;");
-    database.execute(
-        "ALTER TABLE trials ADD COLUMN cut INTEGER NOT NULL DEFAULT 0;"
-        "INSERT OR IGNORE INTO settings VALUES ('in_order', '0');");
+    if (format() != "3")
+      database.execute(
+          "ALTER TABLE trials ADD COLUMN cut INTEGER NOT NULL DEFAULT 0;"
+          "INSERT OR IGNORE INTO settings VALUES ('in_order', '0');");
+    database.execute("ALTER TABLE trials ADD COLUMN predicted REAL NOT NULL DEFAULT 0;");
     database.prepare("UPDATE settings SET value = ? WHERE name = 'format'").bind(std::string(kFormat)).run();
   }
   transaction.commit();
@@ -214,6 +216,7 @@ StudyTrial read_trial(const Statement& row) {
   if (row.integer(14) >= 0) trial.parent = row.integer(14);
   trial.begun = row.integer(15);
   trial.is_cut = row.integer(16) != 0;
+  trial.plan.seconds = row.real(17);
   return trial;
 }
 
@@ -226,7 +229,7 @@ const std::vector<StudyTrial>& Study::read_trials() {
   std::vector<StudyTrial> trials;
   Statement rows = database_->prepare(
       "SELECT number, state, point, generation, bracket, target, owner, results, curve, reason, parameters, memory,"
-      " epochs, seconds, parent, begun, cut FROM trials ORDER BY number");
+      " epochs, seconds, parent, begun, cut, predicted FROM trials ORDER BY number");
   while (rows.step()) {
     try {
       trials.push_back(read_trial(rows));
@@ -276,7 +279,7 @@ void Study::set_storage(const fs::path& file) { write_setting("storage", fs::abs
 std::vector<StudyTrial> Study::trials() { return read_trials(); }
 
 void Study::write(const StudyTrial& trial) {
-  database_->prepare("INSERT OR REPLACE INTO trials VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+  database_->prepare("INSERT OR REPLACE INTO trials VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
       .bind(trial.number)
       .bind(std::string(name_of(trial.state)))
       .bind(print_values(trial.values))
@@ -294,6 +297,7 @@ void Study::write(const StudyTrial& trial) {
       .bind(trial.parent.value_or(-1))
       .bind(trial.begun)
       .bind(int64_t{trial.is_cut})
+      .bind(trial.plan.seconds)
       .run();
 }
 

@@ -12,6 +12,22 @@ namespace {
 
 using State = StudyTrial::State;
 
+/// As predicted, to its target.
+double seconds_left(const StudyTrial& trial) {
+  const int64_t done = trial.curve.empty() ? trial.begun : trial.curve.back().first;
+  return trial.plan.seconds * static_cast<double>(trial.target - done) /
+         static_cast<double>(std::max<int64_t>(1, trial.plan.epochs));
+}
+
+/// The one that takes the longest: begun last, it would keep one worker busy alone. Null: none is interrupted.
+const StudyTrial* longest_interrupted(const std::vector<StudyTrial>& trials) {
+  const StudyTrial* longest = nullptr;
+  for (const StudyTrial& trial : trials)
+    if (trial.state == State::interrupted && (longest == nullptr || seconds_left(trial) > seconds_left(*longest)))
+      longest = &trial;
+  return longest;
+}
+
 }  // namespace
 
 TrialChooser::TrialChooser(const Library& library, const Study& study, int64_t most, std::string owner,
@@ -27,8 +43,7 @@ TrialChooser::TrialChooser(const Library& library, const Study& study, int64_t m
 
 std::optional<StudyTrial> TrialChooser::choose(const std::vector<StudyTrial>& trials) {
   waits_for_others_ = false;
-  for (StudyTrial trial : trials)
-    if (trial.state == State::interrupted) return claimed(std::move(trial));
+  if (const StudyTrial* longest = longest_interrupted(trials)) return claimed(*longest);
   std::vector<StudyTrial> counted;
   for (const StudyTrial& trial : trials)
     if (trial.state != State::refused) counted.push_back(trial);

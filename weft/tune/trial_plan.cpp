@@ -4,6 +4,7 @@
 
 #include "weft/base/error.h"
 #include "weft/program/prepared_run.h"
+#include "weft/run/prediction_file.h"
 #include "weft/spec/recipe.h"
 #include "weft/tune/recipe_space.h"
 
@@ -28,10 +29,12 @@ spec::RunSpec trial_spec(const StudySettings& settings, const Values& values, co
 }
 
 TrialPlan plan_trial(const spec::RunSpec& spec, const Library& library) {
-  const program::PreparedRun run(library, spec);
+  program::PreparedRun run(library, spec);
+  const predict::Sources sources = run::sources_here(run, /*loading_seconds=*/0, /*exact=*/false, {});
   return {.parameters = step::parameter_count(run.step.parameters),
           .memory = run.planned_total_bytes,
-          .epochs = spec::begun_epochs(run.spec)};
+          .epochs = spec::begun_epochs(run.spec),
+          .seconds = predict::predict_run(run, sources).run_seconds().expected};
 }
 
 namespace {

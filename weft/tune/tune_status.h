@@ -16,7 +16,9 @@ struct TuneStatus {
   std::optional<double> seconds_left = {};  // where that can be told
 };
 
-/// `places`: trials that can train at a time. `seconds_left` of the time for the search, where there is a limit.
+/// What is left of the trials that run, as predicted, and as long for each further one as the others take in the mean.
+/// Predictions count as many times as trials took longer so far than predicted. `places`: trials that can train at a
+/// time. `seconds_left` of the time for the search, where there is a limit.
 TuneStatus status_of(const StudySettings& settings, const std::vector<StudyTrial>& trials, int64_t wanted,
                      int64_t places, std::optional<double> seconds_left);
 

@@ -109,6 +109,7 @@ std::string study_json(const StudySettings& settings, const std::vector<StudyTri
                     {"epochs", epochs_of(trial)},
                     {"parameters", trial.plan.parameters},
                     {"planned_bytes", trial.plan.memory},
+                    {"predicted_seconds", trial.plan.seconds},
                     {"seconds", trial.seconds}});
     if (!trial.reason.empty()) list.back()["reason"] = trial.reason;
     if (trial.parent) list.back()["copy_of"] = {{"trial", *trial.parent}, {"epochs", trial.begun}};
