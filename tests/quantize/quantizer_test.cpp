@@ -126,6 +126,21 @@ class QuantizerTest : public ::testing::Test {
   Runner runner_{ops_, *device_, {}};
 };
 
+TEST_F(QuantizerTest, LayersOfFunctionsAndConstantsAreFound) {
+  onnx::Model model = small_model();
+  auto& graph = model.graph;
+  OnnxNode held = onnx::node_with_output("Constant", {}, "held");
+  held.attributes["value"].value = graph.initializers.extract("w1").mapped();
+  graph.nodes.insert(graph.nodes.begin(), {held, onnx::node_with_output("Identity", {"held"}, "w1")});
+  onnx::Function last{"Last", "own", "", {"f", "w3", "b3"}, {"logits"}, {}, {graph.nodes.back()}, {}};
+  graph.nodes.back() = onnx::node_with_output("Last", {"f", "w3", "b3"}, "logits");
+  graph.nodes.back().domain = "own";
+  model.functions = {last};
+  const Quantizer whole(small_model(), {}, data_, runner_), held_otherwise(model, {}, data_, runner_);
+  EXPECT_EQ(ops_of(held_otherwise.quantized()), ops_of(whole.quantized()));
+  EXPECT_EQ(distance(run(held_otherwise.quantized(), batch(0)), run(whole.quantized(), batch(0))), 0);
+}
+
 TEST_F(QuantizerTest, FoldsBiasesAndBatchNormsIntoTheSameFunction) {
   onnx::Model folded = small_model();
   fold_layers(folded.graph);

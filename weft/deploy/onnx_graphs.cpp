@@ -11,7 +11,7 @@ namespace weft::deploy {
 namespace {
 
 /// What runs any ONNX file: the flags are for models that are compiled.
-constexpr const char* kSession = "`weft infer` without --batch, --streams and --json, on .npy files";
+constexpr const char* kSession = "`weft infer` without --batch, --streams, --bind and --json, on .npy files";
 
 }  // namespace
 
@@ -27,14 +27,11 @@ OnnxGraphs::OnnxGraphs(const Library& library, onnx::Model model, std::map<std::
 
 /// Every name that is bound stands for an open dimension.
 void OnnxGraphs::check_sizes() const {
-  std::vector<std::string> open;
-  for (const onnx::ValueInfo* info : inputs())
-    for (const onnx::Dimension& dimension : info->shape.value_or(std::vector<onnx::Dimension>{}))
-      if (!dimension.size && !dimension.symbol.empty()) open.push_back(dimension.symbol);
+  const std::vector<std::string> open = onnx::open_dimensions(model().graph);
   for (const auto& [name, size] : sizes_) {
     if (std::find(open.begin(), open.end(), name) == open.end())
       fail(ErrorKind::usage, "--bind {}={}: no input of '{}' has an open dimension of that name{}", name, size,
-           model().path, suggestion(name, open));
+           model().path, open.empty() ? "; leave it away" : suggestion(name, open));
     if (name == batch_name())
       fail(ErrorKind::usage, "--bind {0}={1}: '{0}' is the batch of '{2}'; write --batch {1}", name, size,
            model().path);

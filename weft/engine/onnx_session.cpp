@@ -50,19 +50,17 @@ void check_shape(const std::string& path, const onnx::ValueInfo& info, const Hos
                        : value.strings() != nullptr ? &value.strings()->shape
                                                     : nullptr;
   if (shape == nullptr || !info.shape) return;
-  bool fits = shape->rank() == static_cast<int>(info.shape->size());
-  for (int axis = 0; fits && axis < shape->rank(); ++axis) {
+  if (!onnx::fits(info, *shape))
+    fail(ErrorKind::shape, "'{}': the input '{}' is {}, but the model wants {}", path, info.name, describe(value),
+         describe(info));
+  for (int axis = 0; axis < shape->rank(); ++axis) {
     const onnx::Dimension& dimension = (*info.shape)[static_cast<size_t>(axis)];
-    if (dimension.size) fits = *dimension.size == (*shape)[axis];
     if (dimension.symbol.empty()) continue;
     const auto [known, is_new] = symbols.emplace(dimension.symbol, (*shape)[axis]);
     if (!is_new && known->second != (*shape)[axis])
       fail(ErrorKind::shape, "'{}': the input '{}' is {}, but the model has {}, and '{}' is {} in another input", path,
            info.name, describe(value), describe(info), dimension.symbol, known->second);
   }
-  if (!fits)
-    fail(ErrorKind::shape, "'{}': the input '{}' is {}, but the model wants {}", path, info.name, describe(value),
-         describe(info));
 }
 
 }  // namespace

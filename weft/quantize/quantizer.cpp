@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "weft/base/error.h"
+#include "weft/onnx/lower/normalize.h"
 #include "weft/quantize/adaround.h"
 #include "weft/quantize/bias_correction.h"
 #include "weft/quantize/equalization.h"
@@ -79,7 +80,7 @@ void check_numbers(const onnx::OnnxGraph& graph, const std::vector<Layer>& layer
 
 Quantizer::Quantizer(onnx::Model model, const QuantizerOptions& options, const CalibrationData& data,
                      const Runner& runner)
-    : folded_(std::move(model)), options_(options), data_(data), runner_(runner) {
+    : folded_(onnx::normalize(std::move(model))), options_(options), data_(data), runner_(runner) {
   if (data.batches < 1) fail(ErrorKind::usage, "there are no samples to calibrate with; give --samples at least 1");
   fold_layers(folded_.graph);
   layers_ = find_layers(folded_.graph);

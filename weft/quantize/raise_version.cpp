@@ -4,7 +4,6 @@
 #include <set>
 
 #include "weft/base/error.h"
-#include "weft/onnx/lower/expand_functions.h"
 #include "weft/quantize/model_graph.h"
 
 namespace weft::quantize {
@@ -86,11 +85,6 @@ class Raiser {
 
 void raise_version(onnx::Model& model, int64_t version) {
   if (model.opset() >= version) return;
-  // Functions are of versions of their own; in the place of their calls they are of the model's.
-  if (!model.functions.empty()) {
-    model = onnx::expand_functions(std::move(model));
-    model.functions.clear();
-  }
   Raiser(model, version).raise(model.graph);
   model.opsets[""] = version;
 }

@@ -7,8 +7,8 @@
 
 namespace weft::quantize {
 
-/// Converts the nodes, those of subgraphs too, that the version reads otherwise than the model's own, of 13 or newer;
-/// nothing where that is no older. Error(usage) that names a node which cannot be converted.
+/// Of a normalised model. Converts the nodes, those of subgraphs too, that the version reads otherwise than the model's
+/// own, of 13 or newer; nothing where that is no older. Error(usage) that names a node which cannot be converted.
 void raise_version(onnx::Model& model, int64_t version);
 
 }  // namespace weft::quantize

@@ -1,17 +1,20 @@
 // weft import: what an ONNX model is and takes, as weft sees it.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "weft/base/cores.h"
 #include "weft/base/error.h"
 #include "weft/base/format.h"
+#include "weft/base/names.h"
 #include "weft/base/table.h"
 #include "weft/cli/command.h"
 #include "weft/engine/onnx_session.h"
 #include "weft/graph/expression.h"
 #include "weft/models/model.h"
 #include "weft/onnx/file/model_file.h"
+#include "weft/onnx/lower/normalize.h"
 
 namespace weft::cli {
 
@@ -25,15 +28,29 @@ struct ImportOptions {
   bool json = false;
 };
 
-/// Zeros of the shape that the model states; dimensions without a size are 1 where nobody binds them.
+/// Zeros or empty texts of the shape that the model states; dimensions without a size are 1 where nobody binds them.
 onnx::HostValue sample_of(const onnx::ValueInfo& info, const std::map<std::string, int64_t>& sizes) {
   std::vector<int64_t> shape;
-  if (info.shape)
-    for (const onnx::Dimension& dimension : *info.shape) {
-      const auto bound = sizes.find(dimension.symbol);
-      shape.push_back(dimension.size ? *dimension.size : bound != sizes.end() ? bound->second : 1);
-    }
+  for (const onnx::Dimension& dimension : *info.shape) {
+    const auto bound = sizes.find(dimension.symbol);
+    shape.push_back(dimension.size ? *dimension.size : bound != sizes.end() ? bound->second : 1);
+  }
+  if (info.kind == onnx::ValueInfo::Kind::strings) {
+    const auto count = static_cast<size_t>(Shape(shape).elements());
+    return onnx::StringTensor{Shape(shape), std::vector<std::string>(count)};
+  }
   return Tensor(info.dtype.value_or(DType::f32), Shape(shape));
+}
+
+/// What a plan wants to know of an input and the file does not say; empty: it says all.
+std::string lacking(const onnx::ValueInfo& info) {
+  if (info.kind == onnx::ValueInfo::Kind::sequence)
+    return fmt::format("the input '{}' is a sequence, and what it holds decides the plan", info.name);
+  if (info.shape) return {};
+  return fmt::format(
+      "the file does not say the rank of its input '{}' ({}); export it with the shapes of its inputs, or give numbers "
+      "to `weft infer`",
+      info.name, describe(info));
 }
 
 /// What is said of a model.
@@ -47,7 +64,7 @@ struct ModelSummary {
   std::string refusal;                    // why it cannot be planned; empty: it can
 };
 
-/// What the file says.
+/// What the file says, normalised.
 ModelSummary describe_file(const onnx::Model& model) {
   ModelSummary description;
   for (const auto& [name, value] : model.graph.initializers)
@@ -82,7 +99,12 @@ void add_plans(ModelSummary& description, const onnx::Model& model, const Librar
   engine::OnnxSession session(model, library.ops, *device, session_options);
   const auto sizes = parse_bindings(options.bind);
   std::map<std::string, onnx::HostValue> samples;
-  for (const onnx::ValueInfo& info : session.inputs()) samples[info.name] = sample_of(info, sizes);
+  for (const onnx::ValueInfo& info : session.inputs()) {
+    if (info.kind == onnx::ValueInfo::Kind::optional) continue;  // it is absent
+    description.refusal = lacking(info);
+    if (!description.refusal.empty()) return;
+    samples[info.name] = sample_of(info, sizes);
+  }
   try {
     session.prepare(samples);
   } catch (const Error& error) {
@@ -133,13 +155,23 @@ void print_table(const ModelSummary& description, const onnx::Model& model, cons
   fmt::print("{}", table.text());
 }
 
+/// Every name that is bound stands for an open dimension.
+void check_bindings(const onnx::Model& model, const std::vector<std::string>& bind) {
+  const std::vector<std::string> open = onnx::open_dimensions(model.graph);
+  for (const auto& [name, size] : parse_bindings(bind))
+    if (std::find(open.begin(), open.end(), name) == open.end())
+      fail(ErrorKind::usage, "--bind {}={}: no input of '{}' has an open dimension of that name{}", name, size,
+           model.path, open.empty() ? "; leave it away" : suggestion(name, open));
+}
+
 int import_command(const Library& library, const ImportOptions& options) {
   if (options.operators) {
     fmt::print("{}", onnx::operator_reference(onnx::standard_operators()));
     return 0;
   }
   if (options.file.empty()) fail(ErrorKind::usage, "name an ONNX file, or --operators for those that weft imports");
-  const onnx::Model model = onnx::read_model(options.file);
+  const onnx::Model model = onnx::normalize(onnx::read_model(options.file));
+  check_bindings(model, options.bind);
   ModelSummary description = describe_file(model);
   if (description.missing.empty()) add_plans(description, model, library, options);
   options.json ? print_json(description, model, options.file) : print_table(description, model, options.file);
@@ -148,7 +180,7 @@ int import_command(const Library& library, const ImportOptions& options) {
     for (const std::string& line : description.missing) lines += "\n  " + line;
     fail(ErrorKind::usage, "'{}' uses operators that weft has not, with the nodes that do:{}", options.file, lines);
   }
-  if (!description.refusal.empty()) fail(ErrorKind::usage, "'{}' cannot run: {}", options.file, description.refusal);
+  if (!description.refusal.empty()) fail(ErrorKind::usage, "'{}' cannot be planned: {}", options.file, description.refusal);
   return 0;
 }
 

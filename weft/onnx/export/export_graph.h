@@ -13,7 +13,7 @@
 
 namespace weft::onnx {
 
-inline constexpr int64_t kNewestOpset = 28, kOldestOpset = 13;  // that weft writes
+inline constexpr int64_t kOldestOpset = 13;  // that weft writes; the newest is kNewestOpset
 /// Where nobody asks for another: programs that read ONNX lag behind the newest.
 inline constexpr int64_t kUsualOpset = 23;
 

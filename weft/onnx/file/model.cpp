@@ -1,8 +1,37 @@
 #include "weft/onnx/file/model.h"
 
+#include <algorithm>
+
 #include "weft/base/error.h"
 
 namespace weft::onnx {
+
+namespace {
+
+void collect_free_names(const OnnxGraph& graph, std::set<std::string>& names) {
+  std::set<std::string> own;
+  for (const ValueInfo& input : graph.inputs) own.insert(input.name);
+  for (const auto& [name, value] : graph.initializers) own.insert(name);
+  for (const OnnxNode& node : graph.nodes) {
+    for (const std::string& name : names_read_by(node))
+      if (!own.contains(name)) names.insert(name);
+    own.insert(node.outputs.begin(), node.outputs.end());
+  }
+  for (const ValueInfo& output : graph.outputs)
+    if (!own.contains(output.name)) names.insert(output.name);
+}
+
+}  // namespace
+
+std::set<std::string> names_read_by(const OnnxNode& node) {
+  std::set<std::string> names;
+  for (const std::string& input : node.inputs)
+    if (!input.empty()) names.insert(input);
+  for (const auto& [name, attribute] : node.attributes)
+    if (const auto* graph = std::get_if<std::shared_ptr<const OnnxGraph>>(&attribute.value))
+      collect_free_names(**graph, names);
+  return names;
+}
 
 std::string describe(const HostValue& value) {
   if (const Tensor* tensor = value.tensor()) return to_string(tensor->type());
@@ -37,6 +66,16 @@ std::string describe(const ValueInfo& info) {
   return text + ']';
 }
 
+bool fits(const ValueInfo& info, const Shape& shape) {
+  if (!info.shape) return true;
+  if (shape.rank() != static_cast<int>(info.shape->size())) return false;
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    const Dimension& dimension = (*info.shape)[static_cast<size_t>(axis)];
+    if (dimension.size && *dimension.size != shape[axis]) return false;
+  }
+  return true;
+}
+
 OnnxNode node_with_output(const std::string& op, std::vector<std::string> inputs, const std::string& output) {
   OnnxNode node;
   node.name = output;
@@ -51,6 +90,18 @@ std::string describe(const OnnxNode& node) {
   for (size_t index = 0; name.empty() && index < node.outputs.size(); ++index) name = node.outputs[index];
   const std::string op = node.domain.empty() ? node.op : node.domain + "." + node.op;
   return op + " '" + name + "'";
+}
+
+std::vector<std::string> open_dimensions(const OnnxGraph& graph) {
+  std::vector<std::string> names;
+  for (const ValueInfo& info : graph.inputs) {
+    if (!info.shape || graph.initializers.contains(info.name)) continue;
+    for (const Dimension& dimension : *info.shape)
+      if (!dimension.size && !dimension.symbol.empty() &&
+          std::find(names.begin(), names.end(), dimension.symbol) == names.end())
+        names.push_back(dimension.symbol);
+  }
+  return names;
 }
 
 int64_t Model::opset() const {

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -12,6 +13,9 @@
 #include "weft/tensor/tensor.h"
 
 namespace weft::onnx {
+
+/// Version of the default domain's operators.
+inline constexpr int64_t kNewestOpset = 28;
 
 /// A tensor of texts. They are of no dtype: no kernel computes with them.
 struct StringTensor {
@@ -52,6 +56,8 @@ struct ValueInfo {
 };
 /// "f32[batch,3,224,224]"
 std::string describe(const ValueInfo& info);
+/// Whether a value of this shape is what the file says, whatever its open dimensions are.
+bool fits(const ValueInfo& info, const Shape& shape);
 
 struct OnnxGraph;
 
@@ -76,6 +82,9 @@ std::string describe(const OnnxNode& node);
 /// Of the default domain, called after its one output.
 OnnxNode node_with_output(const std::string& op, std::vector<std::string> inputs, const std::string& output);
 
+/// Names that a node reads: its inputs, and those that its subgraphs take from around them.
+std::set<std::string> names_read_by(const OnnxNode& node);
+
 struct OnnxGraph {
   std::string name;
   std::vector<OnnxNode> nodes;  // in topological order
@@ -84,6 +93,9 @@ struct OnnxGraph {
   std::map<std::string, HostValue> initializers;
   std::map<std::string, std::string> unusable_initializers;  // with the reason: "has type float8e4m3fn"
 };
+
+/// Names of dimensions that inputs without a value in the file leave open, each once.
+std::vector<std::string> open_dimensions(const OnnxGraph& graph);
 
 struct Function {
   std::string name, domain, overload;

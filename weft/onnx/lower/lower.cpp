@@ -4,8 +4,7 @@
 
 #include "weft/base/error.h"
 #include "weft/graph/constant_node.h"
-#include "weft/onnx/lower/expand_contributed.h"
-#include "weft/onnx/lower/expand_functions.h"
+#include "weft/onnx/lower/normalize.h"
 #include "weft/ops/ops.h"
 
 namespace weft::onnx {
@@ -19,19 +18,6 @@ constexpr int64_t kMostUnrolledInAll = 8192;        // that all loops of a segme
 const std::string kIf = "If";
 const std::string kLoop = "Loop";
 const std::string kScan = "Scan";
-
-void collect_free_names(const OnnxGraph& graph, std::set<std::string>& names) {
-  std::set<std::string> own;
-  for (const ValueInfo& input : graph.inputs) own.insert(input.name);
-  for (const auto& [name, value] : graph.initializers) own.insert(name);
-  for (const OnnxNode& node : graph.nodes) {
-    for (const std::string& name : names_read_by(node))
-      if (!own.contains(name)) names.insert(name);
-    own.insert(node.outputs.begin(), node.outputs.end());
-  }
-  for (const ValueInfo& output : graph.outputs)
-    if (!own.contains(output.name)) names.insert(output.name);
-}
 
 /// Values by name, those of a subgraph before those around it.
 struct Scope {
@@ -119,11 +105,8 @@ class Lowering {
   }
 
   Operand initializer(const std::string& name, const HostValue& value) {
+    if (!request_.parameters.contains(name) || !source_.is_read_from(name, request_.first_node)) return {{}, value};
     const Tensor* tensor = value.tensor();
-    const bool is_parameter = request_.weights == Weights::parameters && tensor != nullptr &&
-                              tensor->dtype() == DType::f32 && tensor->elements() > 1 &&
-                              source_.is_read_from(name, request_.first_node);
-    if (!is_parameter) return {{}, value};
     const bool is_state = running_statistics().contains(name);
     const ValueId id = segment_.graph.add_input(is_state ? InputKind::state : InputKind::parameter, unique_input(name),
                                                 TensorType{DType::f32, tensor->shape(), {}});
@@ -449,16 +432,6 @@ void count_missing(const OnnxGraph& graph, const OperatorTable& operators,
 
 }  // namespace
 
-std::set<std::string> names_read_by(const OnnxNode& node) {
-  std::set<std::string> names;
-  for (const std::string& input : node.inputs)
-    if (!input.empty()) names.insert(input);
-  for (const auto& [name, attribute] : node.attributes)
-    if (const auto* graph = std::get_if<std::shared_ptr<const OnnxGraph>>(&attribute.value))
-      collect_free_names(**graph, names);
-  return names;
-}
-
 std::vector<std::string> missing_operators(const Model& model, const OperatorTable& operators) {
   constexpr size_t kMostNames = 3;
   std::map<std::string, std::vector<std::string>> missing;
@@ -475,7 +448,7 @@ std::vector<std::string> missing_operators(const Model& model, const OperatorTab
 }
 
 LowerableModel::LowerableModel(Model model, OperatorTable operators, const OpRegistry& registry, Evaluate evaluate)
-    : model_(expand_contributed(expand_functions(std::move(model)))),
+    : model_(normalize(std::move(model))),
       operators_(std::move(operators)),
       registry_(registry),
       evaluate_(std::move(evaluate)) {

@@ -26,16 +26,12 @@ using Evaluate = std::function<std::optional<std::vector<Tensor>>(const NodeSign
 /// What is there before a segment: a value of the model that a run will bring, of this type, or that is known.
 using LiveValue = std::variant<TensorType, HostValue>;
 
-/// How tensors of the file become values of the graph.
-enum class Weights {
-  constants,   // the graph holds them
-  parameters,  // reals of more than one number are parameters, and states where batch normalisation averages them
-};
-
 struct LowerRequest {
   size_t first_node = 0;
   std::map<std::string, LiveValue> live;  // inputs of the graph, and what earlier segments gave
-  Weights weights = Weights::constants;
+  /// Tensors of the file in f32 that are parameters of the graph, or states where batch normalisation averages them;
+  /// others are constants.
+  std::set<std::string> parameters = {};
   bool is_training = false;  // batch normalisation by the batch's statistics, dropout
   std::function<bool(const std::string& name)> is_frozen = {};  // of a parameter; empty: none is
   std::map<std::string, std::string> input_names = {};  // what live values are called in the graph, where otherwise
@@ -62,7 +58,8 @@ struct Segment {
 /// A model with what lowering it asks for again and again.
 class LowerableModel {
  public:
-  /// Expands functions. Error(usage) lists every operator that weft has not, with the nodes that use it.
+  /// Normalises the model (onnx/lower/normalize.h). Error(usage) lists every operator that weft has not, with the nodes
+  /// that use it.
   LowerableModel(Model model, OperatorTable operators, const OpRegistry& registry, Evaluate evaluate);
 
   const Model& model() const { return model_; }
@@ -81,9 +78,6 @@ class LowerableModel {
   Evaluate evaluate_;
   std::map<std::string, size_t> last_use_;  // of values, by the index of a node; the number of nodes for outputs
 };
-
-/// Names that a node reads: its inputs, and those that its subgraphs take from around them.
-std::set<std::string> names_read_by(const OnnxNode& node);
 
 /// A line per operator that weft has not: "DeformConv (2): 'a', 'b'". Subgraphs count, too.
 std::vector<std::string> missing_operators(const Model& model, const OperatorTable& operators);

@@ -5,7 +5,9 @@
 
 #include "weft/base/error.h"
 #include "weft/onnx/file/model_file.h"
+#include "weft/onnx/lower/normalize.h"
 #include "weft/onnx/train/last_layer.h"
+#include "weft/onnx/train/parameters.h"
 #include "weft/ops/ops.h"
 #include "weft/tensor/element.h"
 
@@ -98,7 +100,8 @@ struct Fed {
   bool has_channels_last = false;  // the data's [N,C,H,W] become [N,H,W,C]
 };
 
-bool fits(const ValueInfo& info, const std::vector<int64_t>& shape) {
+/// Samples of this shape, whatever their number is.
+bool takes(const ValueInfo& info, const std::vector<int64_t>& shape) {
   if (!info.shape) return true;
   if (info.shape->size() != shape.size()) return false;
   for (size_t axis = 1; axis < shape.size(); ++axis)
@@ -115,9 +118,9 @@ Fed find_fed(const Model& model, const ValueInfo& info, const models::ModelInput
   // Tokens come as i32, and a model may want i64.
   fed.type = {is_tokens ? DType::i32 : DType::f32, Shape(shape), {}};
   fed.read_as = is_tokens ? *info.dtype : DType::f32;
-  if (!fits(info, shape)) {
+  if (!takes(info, shape)) {
     // TensorFlow's images have their channels last.
-    fed.has_channels_last = shape.size() == 4 && fits(info, {shape[0], shape[2], shape[3], shape[1]});
+    fed.has_channels_last = shape.size() == 4 && takes(info, {shape[0], shape[2], shape[3], shape[1]});
     if (!fed.has_channels_last)
       fail(ErrorKind::shape, "[onnx] '{}' reads {}, the data give {}; add `?resize=` to the data, or choose others",
            model.path, describe(info), to_string(Shape(shape)));
@@ -149,6 +152,16 @@ std::vector<models::ParameterSpec> parameters_of(const Graph& graph, const std::
   return parameters;
 }
 
+/// Training would change nothing.
+void refuse_without_parameters(const Model& source, const Graph& graph) {
+  for (const GraphInput& input : graph.inputs())
+    if (input.kind == InputKind::parameter) return;
+  fail(ErrorKind::usage,
+       "[onnx] '{}' has nothing to train: parameters are tensors of reals with more than one number that reach the "
+       "output, and its tensors are: {}; export it with weights of reals, before any quantization",
+       source.path, tensors_in_words(source.graph));
+}
+
 models::Model build(const Evaluate& evaluate, const OpRegistry& registry, const models::ModelInput& input,
                     const models::ModelOptions& options, models::Mode mode) {
   const auto file = options.find("file");
@@ -159,6 +172,10 @@ models::Model build(const Evaluate& evaluate, const OpRegistry& registry, const 
   if (norm != options.end() && norm->second != "keep" && norm->second != "train")
     fail(ErrorKind::usage, "[onnx] model.batch_norm = '{}': it is train or keep", norm->second);
   Model source = read_model(file->second);
+  std::set<std::string> stored;
+  for (const auto& [name, value] : source.graph.initializers) stored.insert(name);
+  source = normalize(std::move(source));
+  widen_reals(source);
   drop_last_softmax(source);
   const Inputs inputs = inputs_of(source);
   const ValueInfo& read = inputs.fed;
@@ -166,7 +183,7 @@ models::Model build(const Evaluate& evaluate, const OpRegistry& registry, const 
   const FreshLayer fresh = keeps_vocabulary(source, input) ? FreshLayer{} : with_classes(source, input.classes);
   const LowerableModel lowerable(source, standard_operators(), registry, evaluate);
   LowerRequest request;
-  request.weights = Weights::parameters;
+  request.parameters = find_parameters(source.graph, stored);
   request.is_training = mode == models::Mode::training && !keeps_statistics;
   request.is_frozen = input.is_frozen;
   const std::string data_name = is_integer(fed.type.dtype) ? "tokens" : "image";
@@ -189,6 +206,7 @@ models::Model build(const Evaluate& evaluate, const OpRegistry& registry, const 
   if (segment.next_node < lowerable.model().graph.nodes.size())
     fail(ErrorKind::usage, "[onnx] '{}' cannot be trained: {} wants numbers that only a run gives", source.path,
          describe(lowerable.model().graph.nodes[segment.next_node]));
+  refuse_without_parameters(source, segment.graph);
   const std::string output = source.graph.outputs.at(0).name;
   if (!segment.outputs.contains(output))
     fail(ErrorKind::usage, "[onnx] the output '{}' of '{}' does not depend on its input", output, source.path);
