@@ -75,17 +75,15 @@ std::optional<SymbolicGraph> open_graph(const Graph& two, const GraphFor& graph_
   return open;
 }
 
-void add_open_graph(DeployedModel& model, const GraphFor& graph_for) {
+/// False where sizes have graphs of different forms.
+bool add_open_graph(DeployedModel& model, const GraphFor& graph_for) {
   const Graph two = graph_for(2);
   const auto open = open_graph(two, graph_for);
-  if (!open)
-    fail(
-        ErrorKind::usage,
-        "the graph of '{}' has another form for each size of the batch; say which sizes you need, such as --batch 1,16",
-        model.name);
+  if (!open) return false;
   set_ports(model, *open);
   model.graphs.push_back({0, print_symbolic_graph(*open)});
   add_constants(model, two);
+  return true;
 }
 
 /// Batch norms become part of the convolutions before them here, once: an engine would hold the weights of both forms
@@ -100,9 +98,14 @@ GraphFor with_folded_norms(const GraphFor& graph_for) {
   };
 }
 
-void add_graphs(DeployedModel& model, const GraphFor& unfolded, const std::vector<int64_t>& batches) {
+void add_graphs(DeployedModel& model, const GraphFor& unfolded, const CompileModelOptions& options) {
   const GraphFor graph_for = with_folded_norms(unfolded);
-  if (batches.empty()) return add_open_graph(model, graph_for);
+  if (options.batches.empty() && add_open_graph(model, graph_for)) return;
+  const std::vector<int64_t>& batches = options.batches.empty() ? options.otherwise_batches : options.batches;
+  if (batches.empty())
+    fail(ErrorKind::usage,
+         "the graph of '{}' has another form for each size of the batch; say which size you need, such as --batch 16",
+         model.name);
   for (const int64_t batch : batches) {
     const Graph graph = graph_for(batch);
     add_constants(model, graph);
@@ -177,7 +180,7 @@ DeployedModel compile_run(const Library& library, const run::LoadedRun& run, con
             step::build_prediction_step(library, run.spec, program::model_input(run.data, spec::StepShape(batch))),
             values);
       },
-      options.batches);
+      options);
   model.pictures = options.mean.empty() ? run_pictures(run.data) : pictures_of(model, options);
   refuse_what_has_no_effect(model, options, false);
   return model;
@@ -200,7 +203,7 @@ DeployedModel compile_zoo_model(const Library& library, const std::string& name,
         input.batch = batch;
         return with_constants(step::build_prediction_step(library, spec, input), values);
       },
-      options.batches);
+      options);
   model.pictures = pictures_of(model, options);
   refuse_what_has_no_effect(model, options, false);
   return model;
@@ -243,7 +246,7 @@ DeployedModel compile_onnx(const Library& library, onnx::Model model, const Comp
   DeployedModel deployed = described(name, options);
   for (const auto& [key, value] : metadata) deployed.metadata.emplace(key, value);
   add_graphs(
-      deployed, [&](int64_t batch) { return graphs.graph_for(batch); }, options.batches);
+      deployed, [&](int64_t batch) { return graphs.graph_for(batch); }, options);
   // A model may prepare its pictures itself.
   const bool reads_reals = !deployed.inputs.empty() && deployed.inputs[0].type.starts_with("f32[");
   const std::string file = given.mean.empty() ? path : "";

@@ -19,6 +19,7 @@ namespace weft::deploy {
 
 struct CompileModelOptions {
   std::vector<int64_t> batches = {};             // a graph for each; empty: one for any
+  std::vector<int64_t> otherwise_batches = {};   // the same, where no graph is for any size
   DType precision = DType::f32;                  // that the model asks its engine for
   std::map<std::string, int64_t> sizes = {};     // of other dimensions that an ONNX model leaves open, by their names
   std::vector<float> mean = {}, deviation = {};  // of the channels of pictures, where the model says nothing else

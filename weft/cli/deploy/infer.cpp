@@ -73,6 +73,8 @@ int infer_onnx(const Library& library, const InferOptions& options) {
   for (const onnx::ValueInfo& info : session.model().graph.outputs) {
     const onnx::HostValue& value = outputs.at(info.name);
     const Tensor* tensor = value.tensor();
+    if (tensor != nullptr && !fits(info, tensor->shape()))
+      say(fmt::format("the output '{}' is {}, but the model says {}", info.name, describe(value), describe(info)));
     table.add_row({info.name, describe(value), tensor != nullptr ? range_of(*tensor) : "-"});
     if (options.output_dir.empty()) continue;
     if (tensor == nullptr)
@@ -102,7 +104,7 @@ int infer_command(const Library& library, const InferOptions& options) {
   if (options.profiles && options.repeat == 0)
     fail(ErrorKind::usage, "--profile: it says what takes the time of several runs; add --repeat 100");
   const bool is_session = is_onnx && !has_pictures && options.streams == 1 && options.batch == 0 && !options.json &&
-                          !options.profiles && !options.inputs.empty();
+                          options.bind.empty() && !options.profiles && !options.inputs.empty();
   return is_session ? infer_onnx(library, options) : infer_deployed(library, options);
 }
 
@@ -133,6 +135,11 @@ void add_infer(CLI::App& app, Action& action, const Library& library) {
       ->check(CLI::Range(1, 1024));
   command->add_option("--batch", options->batch, "Rows of each run; default: all rows, shared out among the streams")
       ->check(CLI::Range(int64_t{1}, int64_t{1000000}));
+  command
+      ->add_option("--bind", options->bind,
+                   "ONNX, compiled for it: size of another dimension that the model leaves open; repeatable")
+      ->type_name("NAME=SIZE")
+      ->allow_extra_args(false);
   command->add_option("--top", options->top, "Classes of each picture to show; default: 1")
       ->check(CLI::Range(1, 1000000));
   command->add_flag("!--no-pin", options->pins, "Let the system choose the cores that threads run on");

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -21,6 +23,7 @@
 #include "weft/data/pictures/picture_files.h"
 #include "weft/engine/model_file.h"
 #include "weft/engine/stream_pool.h"
+#include "weft/graph/expression.h"
 #include "weft/infer/input_files.h"
 #include "weft/program/process_memory.h"
 #include "weft/report/op_profile.h"
@@ -238,9 +241,16 @@ void print_text(const ordered_json& report) {
              human_bytes(report["peak_bytes"].get<double>()));
 }
 
-engine::DeployedModel read_or_compile(const Library& library, const std::string& model) {
-  if (engine::is_model_file(model)) return engine::read_model(model);
-  return compiled_model(library, {.model = model}, {});
+engine::DeployedModel read_or_compile(const Library& library, const InferOptions& options) {
+  if (!engine::is_model_file(options.model)) {
+    deploy::CompileModelOptions compiled{.sizes = parse_bindings(options.bind)};
+    if (options.batch > 0) compiled.otherwise_batches = {options.batch};
+    return compiled_model(library, {.model = options.model}, compiled);
+  }
+  if (!options.bind.empty())
+    fail(ErrorKind::usage, "--bind {}: '{}' has had its sizes since `weft compile`; leave it away, or bind them there",
+         options.bind.front(), options.model);
+  return engine::read_model(options.model);
 }
 
 }  // namespace
@@ -254,15 +264,18 @@ std::string output_file(const std::string& output) {
 
 std::string range_of(const Tensor& tensor) {
   if (tensor.elements() == 0) return "empty";
-  double low = load_element(tensor.dtype(), tensor.data(), 0), high = low;
-  int64_t where = 0;
-  for (int64_t index = 1; index < tensor.elements(); ++index) {
+  double low = std::numeric_limits<double>::infinity(), high = -low;
+  int64_t where = -1, not_numbers = 0;
+  for (int64_t index = 0; index < tensor.elements(); ++index) {
     const double value = load_element(tensor.dtype(), tensor.data(), index);
+    not_numbers += std::isnan(value) ? 1 : 0;
     low = std::min(low, value);
-    if (value > high) where = index;
+    if (value > high || (where < 0 && value == high)) where = index;
     high = std::max(high, value);
   }
-  return fmt::format("{:.6g} to {:.6g}, the largest at {}", low, high, where);
+  if (where < 0) return "all NaN";
+  const std::string range = fmt::format("{:.6g} to {:.6g}, the largest at {}", low, high, where);
+  return not_numbers == 0 ? range : fmt::format("{}, {} of {} NaN", range, not_numbers, tensor.elements());
 }
 
 int infer_deployed(const Library& library, const InferOptions& options) {
@@ -274,7 +287,7 @@ int infer_deployed(const Library& library, const InferOptions& options) {
   engine::EngineOptions engine_options;
   if (!options.precision.empty()) engine_options.precision = parse_dtype(options.precision);
   const OpRegistry ops = engine::is_model_file(options.model) ? ops_of_files(library) : library.ops;
-  engine::Engine engine(read_or_compile(library, options.model), ops, *device, engine_options);
+  engine::Engine engine(read_or_compile(library, options), ops, *device, engine_options);
   const engine::DeployedModel& model = engine.model();
   const bool are_drawn = options.inputs.empty() && options.repeat > 0;
   const Inputs inputs = are_drawn ? drawn_inputs(engine, batch_of(options, engine, 1)) : read_inputs(options, model);
