@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "weft/base/error.h"
 #include "weft/cli/command.h"
@@ -21,11 +22,12 @@ namespace weft::cli {
 namespace {
 
 struct ExportOptions {
-  std::string run, file, checkpoint = "auto";
+  std::string run, file;
+  std::optional<std::string> checkpoint;  // nullopt: "auto"
   bool force = false;
   deploy::OnnxExportOptions onnx;
   std::vector<std::string> bind;
-  uint64_t seed = 0;
+  std::optional<uint64_t> seed;  // nullopt: 0
 };
 
 bool is_model(const Library& library, const std::string& name) {
@@ -33,19 +35,43 @@ bool is_model(const Library& library, const std::string& name) {
                      [&](const models::ModelEntry& entry) { return entry.name == name; });
 }
 
+/// A flag that was given would change nothing.
+void refuse(bool is_given, const char* flag, const std::string& why) {
+  if (is_given) fail(ErrorKind::usage, "{}: {}; leave it away", flag, why);
+}
+
+void refuse_onnx_flags(const ExportOptions& options) {
+  const std::string why = fmt::format("'{}' holds weights alone, and this is for ONNX files", options.file);
+  refuse(options.onnx.opset > 0, "--opset", why);
+  refuse(options.onnx.batch > 0, "--batch", why);
+  refuse(!options.bind.empty(), "--bind", why);
+  refuse(options.onnx.preprocesses, "--preprocess", why);
+  refuse(!options.onnx.licence.empty(), "--licence", why);
+  refuse(options.seed.has_value(), "--seed", why);
+}
+
 int export_onnx(const Library& library, const ExportOptions& options) {
   std::error_code code;
   const bool is_run = std::filesystem::is_directory(options.run, code);
+  const bool is_drawn = !is_run && is_model(library, options.run);
+  const bool is_file = !is_run && !is_drawn && std::filesystem::path(options.run).extension() == ".onnx";
+  refuse(!is_file && !options.bind.empty(), "--bind",
+         fmt::format("it binds dimensions of ONNX files, and '{}' is none", options.run));
+  refuse((is_drawn || is_file) && options.checkpoint, "--checkpoint",
+         fmt::format("it is of a run, and '{}' is none", options.run));
+  refuse(!is_drawn && options.seed, "--seed",
+         fmt::format("it draws the weights of a model of `weft models`, and '{}' has its own", options.run));
   onnx::Model model;
   std::string what;
-  if (!is_run && is_model(library, options.run)) {
-    model = deploy::export_model(library, options.run, options.seed, options.onnx);
-    what = fmt::format("'{}' with weights drawn from seed {}", options.run, options.seed);
-  } else if (!is_run && std::filesystem::path(options.run).extension() == ".onnx") {
+  if (is_drawn) {
+    const uint64_t seed = options.seed.value_or(0);
+    model = deploy::export_model(library, options.run, seed, options.onnx);
+    what = fmt::format("'{}' with weights drawn from seed {}", options.run, seed);
+  } else if (is_file) {
     model = deploy::export_file(library, onnx::read_model(options.run), parse_bindings(options.bind), options.onnx);
     what = fmt::format("'{}'", options.run);
   } else {
-    const run::LoadedRun run = run::load_run(options.run, options.checkpoint, 0, library);
+    const run::LoadedRun run = run::load_run(options.run, options.checkpoint.value_or("auto"), 0, library);
     deploy::OnnxExportOptions own = options.onnx;
     own.source = std::filesystem::path(options.run).lexically_normal().string();
     model = deploy::export_run(library, run, own);
@@ -67,7 +93,8 @@ int export_command(const Library& library, const ExportOptions& options) {
   if (!options.force && std::filesystem::exists(path, code))
     fail(ErrorKind::usage, "'{}' is there already; give another name, or --force to replace it", options.file);
   if (path.extension() == ".onnx") return export_onnx(library, options);
-  const run::LoadedRun run = run::load_run(options.run, options.checkpoint, 0, library);
+  refuse_onnx_flags(options);
+  const run::LoadedRun run = run::load_run(options.run, options.checkpoint.value_or("auto"), 0, library);
   SafetensorsFile file;
   for (const std::string& name : run.state.names()) file.tensors.emplace(name, run.state.plain(name));
   file.metadata = run::weights_metadata(run.spec, run.data);

@@ -8,6 +8,7 @@
 
 #include "weft/base/cores.h"
 #include "weft/base/error.h"
+#include "weft/base/files.h"
 #include "weft/base/format.h"
 #include "weft/base/progress.h"
 #include "weft/base/say.h"
@@ -224,8 +225,8 @@ class QuantizeRun {
   }
 
   int run_on_data() {
-    const Batches calibration(*source_.calibration, shuffled_, command_.samples);
-    const Batches test(*source_.test, loading_, command_.test_samples);
+    const Batches calibration(*source_.calibration, shuffled_, command_.samples.value_or(512));
+    const Batches test(*source_.test, loading_, command_.test_samples.value_or(0));
     if (calibration.samples() < 16)
       say(fmt::format("calibration sees {} sample{} only: ranges are those of {} alone; 100 or more are better",
                       calibration.samples(), calibration.samples() == 1 ? "" : "s",
@@ -314,6 +315,7 @@ int quantize_command(const Library& library, const QuantizeCommand& command) {
   std::error_code code;
   if (!command.force && std::filesystem::exists(command.output, code))
     fail(ErrorKind::usage, "'{}' is there already; give another name, or --force to replace it", command.output);
+  { const AtomicFile writable(command.output); }  // what cannot be written is said before the work, not behind it
   return QuantizeRun(library, command).run();
 }
 
@@ -328,7 +330,7 @@ void add_quantize(CLI::App& app, Action& action, const Library& library) {
       ->type_name("FILE")
       ->required();
   sub->add_option("--data", command->data, "Calibrates and measures; default: the data of the run")->type_name("SPEC");
-  sub->add_option("--samples", command->samples, "Training samples to calibrate with")
+  sub->add_option("--samples", command->samples, "Training samples to calibrate with; default: 512")
       ->check(CLI::Range(int64_t{1}, int64_t{1000000}));
   sub->add_option("--test-samples", command->test_samples, "Test samples to measure on; default: all")
       ->check(CLI::Range(int64_t{1}, int64_t{1000000000}));

@@ -9,6 +9,7 @@
 #include "weft/deploy/export_onnx.h"
 #include "weft/onnx/file/model_file.h"
 #include "weft/program/run_data.h"
+#include "weft/quantize/model_graph.h"
 #include "weft/run/loaded_run.h"
 
 namespace weft::cli {
@@ -75,9 +76,8 @@ int64_t rows_of_table(const onnx::Model& model, const std::string& input) {
   for (const onnx::OnnxNode& node : model.graph.nodes) {
     if (node.op == "Cast" && same.contains(node.inputs[0])) same.insert(node.outputs[0]);
     if (node.op != "Gather" || node.inputs.size() < 2 || !same.contains(node.inputs[1])) continue;
-    const auto table = model.graph.initializers.find(node.inputs[0]);
-    if (table != model.graph.initializers.end() && table->second.tensor() != nullptr)
-      return table->second.tensor()->shape()[0];
+    const auto table = quantize::known_tensor(model.graph, node.inputs[0]);
+    if (table && table->shape().rank() > 0) return table->shape()[0];
   }
   return 0;
 }
@@ -89,6 +89,15 @@ QuantizeSource open_source(const Library& library, const QuantizeCommand& comman
     fail(ErrorKind::usage,
          "--drawn-samples calibrates without data, and nothing is known of the accuracy then; leave --data and "
          "--accuracy-drop away");
+  if (command.drawn_samples > 0) {
+    const std::pair<bool, const char*> of_data[] = {{command.samples.has_value(), "--samples"},
+                                                    {command.test_samples.has_value(), "--test-samples"},
+                                                    {!command.mean.empty(), "--mean"},
+                                                    {!command.deviation.empty(), "--deviation"}};
+    for (const auto& [is_given, flag] : of_data)
+      if (is_given)
+        fail(ErrorKind::usage, "{}: it is of samples of --data, and --drawn-samples does without; leave it away", flag);
+  }
   std::error_code code;
   return std::filesystem::is_directory(command.source, code) ? open_run(library, command) : open_file(library, command);
 }

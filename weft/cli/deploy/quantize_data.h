@@ -19,7 +19,8 @@ namespace weft::cli {
 struct QuantizeCommand {
   std::string source, data, output, checkpoint = "auto", calibration = "mse";
   std::vector<double> mean, deviation;
-  int64_t samples = 512, test_samples = 0, batch = 32, threads = 0, bits = 8, seed = 0;
+  std::optional<int64_t> samples, test_samples;  // nullopt: 512, and all
+  int64_t batch = 32, threads = 0, bits = 8, seed = 0;
   std::optional<int64_t> group;
   int64_t drawn_samples = 0;  // 0: the data's
   double accuracy_drop = -1;  // in points; below 0: no limit
