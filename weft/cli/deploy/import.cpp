@@ -180,7 +180,8 @@ int import_command(const Library& library, const ImportOptions& options) {
     for (const std::string& line : description.missing) lines += "\n  " + line;
     fail(ErrorKind::usage, "'{}' uses operators that weft has not, with the nodes that do:{}", options.file, lines);
   }
-  if (!description.refusal.empty()) fail(ErrorKind::usage, "'{}' cannot be planned: {}", options.file, description.refusal);
+  if (!description.refusal.empty())
+    fail(ErrorKind::usage, "'{}' cannot be planned: {}", options.file, description.refusal);
   return 0;
 }
 
