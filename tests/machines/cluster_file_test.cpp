@@ -78,6 +78,11 @@ TEST(ClusterFile, RefusesWhatContradictsItself) {
       std::string::npos);
 }
 
+TEST(ClusterFile, HostsOfWhichOneNamesNoRanksAreNamedWithoutALine) {
+  EXPECT_EQ(error_of("[machine]\n", "[[hosts]]\nranks = 2\n[[hosts]]\n[machine]\n"),
+            "'c.toml': hosts.ranks differs between hosts; simulate the hosts that are alike");
+}
+
 TEST(ClusterFile, OffersTheNearestNames) {
   EXPECT_NE(error_of("v100_sxm2_16gb", "v100_sxm2_16g").find("did you mean 'v100_sxm2_16gb'?"), std::string::npos);
   EXPECT_NE(error_of("[failures]", "[failure]").find("did you mean 'failures'?"), std::string::npos);

@@ -95,6 +95,11 @@ TEST(DeviceFile, RefusesWhatContradictsItself) {
             std::string::npos);
 }
 
+TEST(DeviceFile, ThrottlingWithoutRatesIsNamedWithoutALine) {
+  EXPECT_EQ(error_of(kDevice, "rate = [1, 0.9]\n", ""),
+            "'dev.toml': throttling.rate has 0 numbers where throttling.seconds has 2; give a rate for each");
+}
+
 TEST(DeviceFile, OffersTheNearestKey) {
   EXPECT_NE(error_of(kDevice, "launch_us", "lanch_us").find("did you mean 'launch_us'?"), std::string::npos);
   EXPECT_NE(error_of(kDevice, "f16 = 120", "fp16 = 120").find("there is no key 'teraflops.fp16'; did you mean 'f16'?"),

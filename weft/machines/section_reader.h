@@ -85,12 +85,16 @@ class SectionReader {
     fail(ErrorKind::data, "'{}': {} is missing; {}", path_, key(name), next_step);
   }
   [[noreturn]] void wrong(const char* name, const std::string& what, const std::string& next_step) const {
-    const auto line = section_ == nullptr ? 0 : static_cast<int64_t>((*section_)[name].node()->source().begin.line);
-    fail(ErrorKind::data, "'{}', line {}: {} {}{}{}", path_, line, key(name), what, next_step.empty() ? "" : "; ",
-         next_step);
+    fail(ErrorKind::data, "{}: {} {}{}{}", place_of(name), key(name), what, next_step.empty() ? "" : "; ", next_step);
   }
 
  private:
+  /// What is wrong may be that the key is missing: then there is no line.
+  std::string place_of(const char* name) const {
+    const toml::node* const node = section_ == nullptr ? nullptr : section_->get(name);
+    if (node == nullptr) return fmt::format("'{}'", path_);
+    return fmt::format("'{}', line {}", path_, static_cast<int64_t>(node->source().begin.line));
+  }
   std::optional<double> number(const char* key) {
     known_.emplace_back(key);
     if (!has(key)) return std::nullopt;
