@@ -202,6 +202,23 @@ TEST_F(PlannedRunTest, ThrottlingMakesLongRunsSlower) {
   EXPECT_NEAR(throttled_seconds(*file.device, 30), 30, 1e-9);
 }
 
+TEST_F(PlannedRunTest, AllWaitForTheSlowestRank) {
+  const PlannedModel planned = model("resnet18", 64, "sgd");
+  const auto computing = [&](const machines::ClusterFile& file) {
+    Place place = here();
+    place.cluster = &file;
+    const StepTime time = predict_on(library_, planned, strategy_on(planned.spec, place, 4), place).longest().time;
+    return time.of(Part::forward) + time.of(Part::backward) + time.of(Part::update);
+  };
+  machines::ClusterFile even = cluster(1), uneven = even, straggling = even;
+  uneven.speeds = {1, 1, 1, 0.5};
+  straggling.stragglers = {.jitter = 0, .slow_share = 1, .slow_factor = 3};
+  EXPECT_NEAR(computing(uneven) / computing(even), 2, 1e-6);
+  EXPECT_NEAR(computing(straggling) / computing(even), 3, 1e-6);
+  uneven.stragglers = straggling.stragglers;
+  EXPECT_NEAR(computing(uneven) / computing(even), 6, 1e-6);
+}
+
 TEST_F(PlannedRunTest, TooLittleMemoryIsAnErrorThatNamesTheLeast) {
   machines::ClusterFile file = cluster();
   const PlannedModel planned = model("resnet18", 64, "sgd");

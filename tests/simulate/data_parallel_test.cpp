@@ -98,6 +98,10 @@ TEST_F(Steps, SlowRanksAmongThousandsAreWhatAllWaitFor) {
   EXPECT_LT(straggler_factor(jitter, 8, 1), straggler_factor(jitter, 4096, 1));
   EXPECT_NEAR(straggler_factor(jitter, 4096, 1), 1.073, 0.01);  // the largest of 4,096 is at 3.5 deviations
   EXPECT_NEAR(straggler_factor(slow, 4096, 1), 1.2, 1e-6);
+  machines::ClusterFile cluster;
+  cluster.speeds = {1, 1, 0.5};
+  cluster.stragglers = slow;
+  EXPECT_NEAR(slowest_factor(cluster, 3, 1), 2 * straggler_factor(slow, 3, 1), 1e-12);
 }
 
 TEST_F(Steps, MoreAccumulatedBatchesHideTheExchange) {

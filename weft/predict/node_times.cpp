@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "weft/base/format.h"
 #include "weft/graph/collective.h"
@@ -33,6 +34,17 @@ NodeTimes modelled_times(const std::shared_ptr<const CostModel>& costs, int thre
           .seconds_per_node = 0,
           .common_spread = spread,
           .describe = costs->describe()};
+}
+
+NodeTimes slowed(NodeTimes times, double factor) {
+  times.of = [of = std::move(times.of), factor](const NodeSignature& node, const std::string& kernel) {
+    OpEstimate estimate = of(node, kernel);
+    estimate.seconds *= factor;
+    return estimate;
+  };
+  times.seconds_per_node *= factor;
+  times.describe += fmt::format(", {:.2f} times as long on the slowest rank", factor);
+  return times;
 }
 
 double ExchangeTimes::seconds(std::string_view axis, std::string_view op, int64_t bytes) const {

@@ -24,6 +24,9 @@ NodeTimes measured_times(const std::shared_ptr<const OpTimes>& times, bool exact
 /// By a cost model, of which a step may be off by so much (a standard deviation of the logarithm).
 NodeTimes modelled_times(const std::shared_ptr<const CostModel>& costs, int threads, double spread);
 
+/// Of a rank that takes so many times as long.
+NodeTimes slowed(NodeTimes times, double factor);
+
 /// How exchanges between ranks are done, and what they take.
 struct ExchangeTimes {
   int ranks = 1, ranks_per_host = 1;  // that divide the batch

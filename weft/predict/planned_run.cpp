@@ -11,6 +11,7 @@
 #include "weft/predict/described_device.h"
 #include "weft/predict/loading.h"
 #include "weft/program/arena_limit.h"
+#include "weft/simulate/data_parallel.h"
 #include "weft/spec/course.h"
 #include "weft/step/rank_mesh.h"
 #include "weft/step/virtual_ranks.h"
@@ -20,6 +21,7 @@ namespace weft::predict {
 namespace {
 
 constexpr double kFileSpread = 0.2;             // of what a device file says of a step
+constexpr uint64_t kStragglerSeed = 0;          // as `weft simulate` draws them without --seed
 constexpr double kSharedLatencySeconds = 2e-5;  // of ranks on one host (program/rank_runtime.cpp)
 
 /// Everything that planning on a place needs, made once.
@@ -28,7 +30,7 @@ class Planning {
   Planning(const Library& library, const PlannedModel& model, const Strategy& strategy, const Place& place)
       : library_(library), model_(model), strategy_(strategy), cluster_(place.cluster), spec_(model.spec) {
     apply(strategy, spec_);
-    PlaceTimes times = times_at(place, strategy.threads);
+    PlaceTimes times = times_at(place, strategy);
     costs_.costs = std::move(times.costs);
     sources_.nodes = std::move(times.nodes);
     if (cluster_ != nullptr && cluster_->device) {
@@ -197,11 +199,19 @@ void throttle(Prediction& prediction, const machines::DeviceFile& device) {
 
 }  // namespace
 
-PlaceTimes times_at(const Place& place, int64_t threads) {
-  if (place.cluster == nullptr || !place.cluster->device) return {rated_costs(), place.times_here(threads)};
-  std::shared_ptr<const CostModel> costs = machines::roofline_costs(*place.cluster->device);
-  NodeTimes nodes = modelled_times(costs, 1, kFileSpread);
-  return {std::move(costs), std::move(nodes)};
+PlaceTimes times_at(const Place& place, const Strategy& strategy) {
+  PlaceTimes times;
+  if (place.cluster == nullptr || !place.cluster->device) {
+    times = {rated_costs(), place.times_here(strategy.threads)};
+  } else {
+    std::shared_ptr<const CostModel> costs = machines::roofline_costs(*place.cluster->device);
+    NodeTimes nodes = modelled_times(costs, 1, kFileSpread);
+    times = {std::move(costs), std::move(nodes)};
+  }
+  if (place.cluster == nullptr) return times;
+  const double factor = simulate::slowest_factor(*place.cluster, static_cast<int>(strategy.ranks), kStragglerSeed);
+  if (factor != 1) times.nodes = slowed(std::move(times.nodes), factor);
+  return times;
 }
 
 double memory_of_rank(const Place& place, const Strategy& strategy) {

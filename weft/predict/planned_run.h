@@ -37,12 +37,12 @@ struct Place {
   std::function<NodeTimes(int64_t threads)> times_here = {};
 };
 
-/// By what steps on the place are planned, and what their nodes take there.
+/// By what steps on the place are planned, and what their nodes take on the slowest of the strategy's ranks there.
 struct PlaceTimes {
   std::shared_ptr<const CostModel> costs;
   NodeTimes nodes;
 };
-PlaceTimes times_at(const Place& place, int64_t threads);
+PlaceTimes times_at(const Place& place, const Strategy& strategy);
 
 /// Ranks that the place has in all, and on each host: all of the cluster's devices, or as asked for.
 Strategy strategy_on(const spec::RunSpec& spec, const Place& place, std::optional<int64_t> ranks);

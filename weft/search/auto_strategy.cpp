@@ -25,11 +25,7 @@ class Chooser {
  public:
   Chooser(const Library& library, const predict::PlannedModel& model, const predict::Place& place,
           const Strategy& start)
-      : library_(library),
-        model_(model),
-        place_(place),
-        start_(start),
-        times_(predict::times_at(place, start.threads)) {
+      : library_(library), model_(model), place_(place), start_(start), times_(predict::times_at(place, start)) {
     // What is compared are steps: of how many, and what is evaluated, is asked where they change during the run.
     if (spec::stages_of(model.spec).size() == 1) model_.samples = 0;
     model_.evaluated_samples = 0;

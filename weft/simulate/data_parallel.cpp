@@ -214,4 +214,10 @@ double straggler_factor(const machines::Stragglers& stragglers, int ranks, uint6
   return sum / draws;
 }
 
+double slowest_factor(const machines::ClusterFile& cluster, int ranks, uint64_t seed) {
+  double slowest = cluster.speed_of(0);
+  for (int rank = 1; rank < ranks; ++rank) slowest = std::min(slowest, cluster.speed_of(rank));
+  return straggler_factor(cluster.stragglers, ranks, seed) / slowest;
+}
+
 }  // namespace weft::simulate

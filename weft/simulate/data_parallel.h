@@ -51,4 +51,8 @@ std::vector<int64_t> unequal_shares(int64_t batch, const std::vector<double>& sp
 /// draws, of the largest factor among the ranks.
 double straggler_factor(const machines::Stragglers& stragglers, int ranks, uint64_t seed, int draws = 200);
 
+/// How much longer than the device file says what the first so many ranks of the cluster compute takes, for which all
+/// wait: by the slowest of their rates, times their stragglers.
+double slowest_factor(const machines::ClusterFile& cluster, int ranks, uint64_t seed);
+
 }  // namespace weft::simulate

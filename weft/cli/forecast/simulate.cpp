@@ -122,8 +122,7 @@ void simulate_shape(const SimulateOptions& options, const machines::ClusterFile&
   const simulate::TransformerShape shape = simulate::parse_shape(options.shape);
   const simulate::Strategy strategy =
       simulate::parse_strategy(options.strategy, report.ranks, std::max<int64_t>(options.batch, 1));
-  const double factor =
-      simulate::straggler_factor(cluster.stragglers, report.ranks, static_cast<uint64_t>(options.seed));
+  const double factor = simulate::slowest_factor(cluster, report.ranks, static_cast<uint64_t>(options.seed));
   report.transformer =
       simulate::simulate_transformer(shape, strategy, cluster, {options.calibration, options.calibration}, factor);
   const simulate::TransformerStep& step = *report.transformer;
