@@ -34,6 +34,7 @@ Prediction sample() {
                             .loading_seconds = 0.01};
       stage.time.seconds = {seconds, 2 * seconds, 0.01, 0.02, 0};
       stage.time.spread = 0.1;
+      stage.time.exchanged["tensor"] = {.reduced = 1, .gathered = 2, .scattered = 3, .dealt = 4, .sent = 5};
       prediction.stages.push_back(stage);
     }
     prediction.energy = Energy{{1, 2, 3}, 400};
@@ -85,21 +86,6 @@ TEST(Interval, OfALogarithmThatIsNormalHoldsEightyOfAHundred) {
   const Interval both = product(interval, interval_of(2, 0.1));
   EXPECT_NEAR(both.expected, 200, 1e-9);
   EXPECT_NEAR(both.high / both.expected, std::exp(kNormal80 * 0.1 * std::sqrt(2.0)), 1e-6);
-}
-
-TEST(Traffic, OfHostsIsThatOfTheirRanksTogether) {
-  const ExchangedBytes reduced{.reduced = 1000};
-  const std::vector<LinkTraffic> traffic = traffic_of(reduced, {.ranks = 8, .ranks_per_host = 2});
-  ASSERT_EQ(traffic.size(), 2u);
-  EXPECT_NEAR(traffic[0].bytes, 2 * 0.75 * 1000, 1e-9);
-  EXPECT_NEAR(traffic[1].bytes, 2 * 0.5 * 1000, 1e-9);
-  EXPECT_TRUE(traffic_of(reduced, {.ranks = 1}).empty());
-}
-
-TEST(Traffic, OfAPipelineIsWhatStagesSend) {
-  const std::vector<LinkTraffic> traffic = traffic_of({.sent = 700}, {.ranks = 2, .ranks_per_host = 2, .pipeline = 2});
-  ASSERT_EQ(traffic.size(), 1u);
-  EXPECT_NEAR(traffic[0].bytes, 700, 1e-9);
 }
 
 TEST(Strategy, IsKeptByTheKeysOfTheRecipe) {

@@ -15,24 +15,6 @@ Interval StagePrediction::step() const {
   return interval_of(whole, std::hypot(time.spread, loading));
 }
 
-std::vector<LinkTraffic> traffic_of(const ExchangedBytes& exchanged, const Strategy& strategy) {
-  if (strategy.ranks <= 1) return {};
-  const auto ranks = static_cast<double>(strategy.ranks);
-  const auto carried = [&](double members) {
-    const double share = (members - 1) / members;
-    return 2 * share * static_cast<double>(exchanged.reduced) +
-           share * ranks * static_cast<double>(exchanged.gathered) + share * static_cast<double>(exchanged.scattered) +
-           static_cast<double>(exchanged.sent);
-  };
-  std::vector<LinkTraffic> traffic;
-  if (strategy.hosts() > 1)
-    traffic.push_back({"between hosts, of each host", carried(static_cast<double>(strategy.hosts())), 0});
-  if (strategy.ranks_per_host > 1)
-    traffic.push_back({"within a host, of each rank",
-                       carried(static_cast<double>(std::min(strategy.ranks, strategy.ranks_per_host))), 0});
-  return traffic;
-}
-
 int64_t Prediction::steps() const {
   int64_t all = 0;
   for (const StagePrediction& stage : stages) all += stage.steps;

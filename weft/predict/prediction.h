@@ -26,14 +26,6 @@ struct StagePrediction {
   int64_t samples() const { return batch * accumulate; }
 };
 
-/// What a link carries per step and direction.
-struct LinkTraffic {
-  std::string link;  // "between hosts, of each", "within a host, of each rank"
-  double bytes = 0, seconds = 0;
-};
-/// Of one rank's operands on so many ranks and hosts.
-std::vector<LinkTraffic> traffic_of(const ExchangedBytes& exchanged, const Strategy& strategy);
-
 struct Energy {
   Interval kilowatt_hours;
   double peak_watts = 0;  // of all devices together

@@ -18,6 +18,21 @@ Interval interval_from(const json& row) {
   return {row.at("low").get<double>(), row.at("expected").get<double>(), row.at("high").get<double>()};
 }
 
+ordered_json to_json(const ExchangedBytes& bytes) {
+  return {{"reduced_bytes", bytes.reduced},
+          {"gathered_bytes", bytes.gathered},
+          {"scattered_bytes", bytes.scattered},
+          {"dealt_bytes", bytes.dealt},
+          {"sent_bytes", bytes.sent}};
+}
+ExchangedBytes exchanged_from(const json& row) {
+  return {.reduced = row.at("reduced_bytes").get<int64_t>(),
+          .gathered = row.at("gathered_bytes").get<int64_t>(),
+          .scattered = row.at("scattered_bytes").get<int64_t>(),
+          .dealt = row.at("dealt_bytes").get<int64_t>(),
+          .sent = row.at("sent_bytes").get<int64_t>()};
+}
+
 ordered_json to_json(const StepTime& time, bool with_timeline) {
   ordered_json row;
   for (int part = 0; part < kParts; ++part)
@@ -28,10 +43,8 @@ ordered_json to_json(const StepTime& time, bool with_timeline) {
   row["rated_seconds"] = time.by_source[0];
   row["interpolated_seconds"] = time.by_source[1];
   row["measured_seconds"] = time.by_source[2];
-  row["reduced_bytes"] = time.exchanged.reduced;
-  row["gathered_bytes"] = time.exchanged.gathered;
-  row["scattered_bytes"] = time.exchanged.scattered;
-  row["sent_bytes"] = time.exchanged.sent;
+  row["exchanged"] = ordered_json::object();
+  for (const auto& [axis, bytes] : time.exchanged) row["exchanged"][axis] = to_json(bytes);
   if (!with_timeline) return row;
   ordered_json spans = ordered_json::array();
   for (const Span& span : time.timeline)
@@ -54,8 +67,9 @@ StepTime time_from(const json& row) {
   time.spread = row.at("spread").get<double>();
   time.by_source = {row.at("rated_seconds").get<double>(), row.at("interpolated_seconds").get<double>(),
                     row.at("measured_seconds").get<double>()};
-  time.exchanged = {row.at("reduced_bytes").get<int64_t>(), row.at("gathered_bytes").get<int64_t>(),
-                    row.at("scattered_bytes").get<int64_t>(), row.value("sent_bytes", int64_t{0})};
+  // Runs of before have one sum of all axes, which nothing asks for.
+  if (row.contains("exchanged"))
+    for (const auto& [axis, bytes] : row.at("exchanged").items()) time.exchanged[axis] = exchanged_from(bytes);
   return time;
 }
 

@@ -122,7 +122,7 @@ class Runs {
     const char* const op = is_message(node) && !is_scheduled_ ? kSend : ops.whole;
     const double seconds = exchange_.seconds(axis, op, bytes);
     // Whoever sends counts a message.
-    if (ops.whole != std::string_view(kReceive)) count(ops.whole, bytes, times, into);
+    if (ops.whole != std::string_view(kReceive)) count(ops.whole, bytes, times, into.exchanged[axis]);
     // What stages wait for messages says their schedule (idle_seconds): alone it would look as if nobody waited.
     if (is_message(node) && is_scheduled_ && exchange_.hides) {
       link_seconds_ += times * seconds;
@@ -142,16 +142,18 @@ class Runs {
       timeline->push_back({node.attributes.text("tensors"), Part::exchange, true, from - begin, seconds});
   }
 
-  static void count(std::string_view op, int64_t bytes, double times, StepTime& into) {
+  static void count(std::string_view op, int64_t bytes, double times, ExchangedBytes& into) {
     const auto counted = static_cast<int64_t>(times * static_cast<double>(bytes));
     if (op == kAllGather)
-      into.exchanged.gathered += counted;
-    else if (op == kReduceScatter || op == kAllToAll)  // a rank sends all but its own part
-      into.exchanged.scattered += counted;
+      into.gathered += counted;
+    else if (op == kReduceScatter)
+      into.scattered += counted;
+    else if (op == kAllToAll)
+      into.dealt += counted;
     else if (op == kSend)
-      into.exchanged.sent += counted;
+      into.sent += counted;
     else
-      into.exchanged.reduced += counted;
+      into.reduced += counted;
   }
 
   const CompiledStep& step_;

@@ -11,6 +11,7 @@
 #include "weft/predict/interval.h"
 #include "weft/predict/node_times.h"
 #include "weft/predict/step_parts.h"
+#include "weft/predict/traffic.h"
 #include "weft/step/pipeline_outlook.h"
 
 namespace weft::predict {
@@ -33,21 +34,13 @@ struct Span {
   double begin = 0, seconds = 0;
 };
 
-/// What travels between ranks in a step, of one rank's operands.
-struct ExchangedBytes {
-  int64_t reduced = 0;    // each rank gets the sum of all
-  int64_t gathered = 0;   // a rank's part of what all get
-  int64_t scattered = 0;  // whole operands of which each rank gets its part of the sum
-  int64_t sent = 0;       // to one other rank: messages between the stages of a pipeline
-};
-
 struct StepTime {
   std::array<double, kParts> seconds{};  // by part; of exchanges what the rank waits for
   double hidden_seconds = 0;             // exchanges while the rank computes
   double overhead_seconds = 0;           // of the step beside its nodes
   double spread = 0;                     // one standard deviation of the logarithm of the whole
   std::array<double, 3> by_source{};     // of the computing: rated, interpolated, measured (CostSource)
-  ExchangedBytes exchanged;
+  ExchangedByAxis exchanged;
   std::vector<Span> timeline;
 
   double of(Part part) const { return seconds[static_cast<size_t>(part)]; }
