@@ -57,5 +57,16 @@ TEST_F(SimulateCommand, NamesWhatIsWrongAndTheNextStep) {
       std::string::npos);
 }
 
+TEST_F(SimulateCommand, RefusesStrategiesThatItWouldNotSimulate) {
+  for (const char* key : {"mesh.tensor=4", "mesh.pipeline=2", "averaging.period=8", "strategy=auto", "virtual_ranks=8",
+                          "memory_limit=1GB"})
+    expect_error(
+        weft({"simulate", "lenet5", "--cluster", "p3_16xlarge", "--ranks", "8", "--set", key}), 2,
+        std::string(key) +
+            " is not simulated: the step would look like one without it; `weft plan lenet5 --cluster p3_16xlarge "
+            "--ranks 8 --set " +
+            key + "` says what it takes");
+}
+
 }  // namespace
 }  // namespace weft::cli_tests

@@ -1,6 +1,9 @@
 #include "weft/simulate/graph_step.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <utility>
 
 #include "weft/base/error.h"
 #include "weft/machines/roofline_backend.h"
@@ -20,6 +23,19 @@ passes::Ranks ranks_of(const machines::ClusterFile& cluster, int ranks, int64_t 
           .latency_seconds = small,
           .bytes_per_second = kLarge / std::max(large - small, 1e-9),
           .bucket_bytes = bucket_bytes};
+}
+
+std::string unsimulated_key(const spec::RunSpec& spec) {
+  if (spec.strategy != "manual") return "strategy=" + spec.strategy;
+  const std::pair<const char*, int64_t> counts[] = {{"mesh.tensor", spec.mesh.tensor > 1 ? spec.mesh.tensor : 0},
+                                                    {"mesh.pipeline", spec.mesh.pipeline > 1 ? spec.mesh.pipeline : 0},
+                                                    {"averaging.period", spec.averaging.period},
+                                                    {"virtual_ranks", spec.virtual_ranks},
+                                                    {"balance.grains", spec.balance.grains}};
+  for (const auto& [key, value] : counts)
+    if (value != 0) return fmt::format("{}={}", key, value);
+  if (!spec.memory_limit.empty()) return "memory_limit=" + spec.memory_limit;
+  return spec.offload.empty() ? "" : "offload=" + spec.offload;
 }
 
 GraphStep compile_for(const Library& library, const spec::RunSpec& spec, const models::ModelInput& input,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "weft/library/library.h"
 #include "weft/machines/cluster_file.h"
@@ -26,6 +27,10 @@ struct GraphStep {
   StepProgram program;
   double parameters = 0;
 };
+
+/// A key of the spec that makes the ranks' work another than what is simulated here, with its value:
+/// "mesh.tensor=4". Empty: there is none.
+std::string unsimulated_key(const spec::RunSpec& spec);
 
 /// `spec.batch`, and the batch of the input, are those of one rank. Error(usage) where the cluster names no device.
 GraphStep compile_for(const Library& library, const spec::RunSpec& spec, const models::ModelInput& input,

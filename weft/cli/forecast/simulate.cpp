@@ -53,6 +53,11 @@ void simulate_graph(const Library& library, const SimulateOptions& options, cons
   ModelChoice choice = options.choice;
   if (options.batch > 0) choice.batch = std::max<int64_t>(1, options.batch / report.ranks);
   spec::RunSpec spec = spec_of(library, choice, kUsualBatch);
+  if (const std::string key = simulate::unsimulated_key(spec); !key.empty())
+    fail(ErrorKind::usage,
+         "{} is not simulated: the step would look like one without it; `weft plan {} --cluster {} --ranks {} --set "
+         "{}` says what it takes",
+         key, choice.model, options.cluster, report.ranks, key);
   RecipeInput found = input_of_recipe(library, choice, spec);
   const bool is_recipe = names_recipe(library, options.choice.model);
   const int64_t whole = options.batch > 0 ? options.batch : is_recipe ? spec.batch : spec.batch * report.ranks;
