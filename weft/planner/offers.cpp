@@ -18,7 +18,6 @@ namespace weft::planner {
 namespace {
 
 constexpr size_t kMostRows = 24, kMostRefused = 5;
-constexpr double kWorthWaiting = 0.02;  // of a step
 
 /// Predictions that were made, each once: the price of a machine changes none.
 class Predictions {
@@ -42,21 +41,6 @@ class Predictions {
     }
     if (!made.why_not.empty()) fail(ErrorKind::usage, "{}", made.why_not);
     return made.prediction;
-  }
-
-  /// Shared states are for what does not fit without, and 16-bit gradients for exchanges that are waited for.
-  bool is_worth_it(const Candidate& candidate) {
-    predict::Strategy plain =
-        predict::strategy_of(model_.spec, candidate.strategy.ranks, candidate.strategy.ranks_per_host);
-    plain.threads = candidate.strategy.threads;
-    if (plain == candidate.strategy || plain.ranks == 1) return true;
-    try {
-      const predict::StagePrediction& stage = of(candidate.cluster, plain).longest();
-      const bool waits = stage.time.of(predict::Part::exchange) > kWorthWaiting * stage.step().expected;
-      return candidate.strategy.zero == plain.zero && waits;
-    } catch (const Error&) {
-      return candidate.strategy.zero > plain.zero;
-    }
   }
 
   /// What all of the work takes one device, if nothing were lost by dividing it; 0: it does not fit there.
@@ -145,7 +129,6 @@ std::string restarts_text(const Restarts& restarts) {
 Evaluator evaluator_of(const Library& library, const predict::PlannedModel& model, const predict::Place& here) {
   const auto predictions = std::make_shared<Predictions>(library, model, here);
   return {.offer = [&model, predictions](const Candidate& of) { return offer_of(*predictions, model, of); },
-          .is_worth_it = [predictions](const Candidate& of) { return predictions->is_worth_it(of); },
           .least_seconds =
               [predictions](const Candidate& of) {
                 return predictions->alone(of) / static_cast<double>(of.strategy.ranks);

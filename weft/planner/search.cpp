@@ -67,8 +67,7 @@ Found search(std::vector<Candidate> candidates, const Goal& goal, const Evaluato
     const Candidate& candidate = candidates[at];
     const double least_cost = cost_of(candidate, least / 3600 * candidate.price_per_hour());
     const auto beaten = [&, least = least](const Offer& offer) { return beats_least(offer, least, least_cost); };
-    const bool is_beaten = least > 0 && std::any_of(found.offers.begin(), found.offers.end(), beaten);
-    if (is_beaten || (evaluator.is_worth_it && !evaluator.is_worth_it(candidate))) {
+    if (least > 0 && std::any_of(found.offers.begin(), found.offers.end(), beaten)) {
       ++found.left_out;
     } else {
       try {

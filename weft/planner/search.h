@@ -42,8 +42,6 @@ double distance_to(const Offer& offer, const Goal& goal);
 struct Evaluator {
   /// Error(usage) where it cannot be.
   std::function<Offer(const Candidate& candidate)> offer;
-  /// Whether a plan could tell anything new; asked before one is made, of candidates in their order. Null: of all.
-  std::function<bool(const Candidate& candidate)> is_worth_it = {};
   /// Seconds that the run takes at least, whatever the prediction says: known without a plan. 0: not known.
   std::function<double(const Candidate& candidate)> least_seconds = {};
 };
