@@ -44,7 +44,7 @@ plot, run <- report
 comm <- launch
 engine, run <- deploy
 launch, run <- tune
-plot, predict <- planner
+plot, search <- planner
 deploy, infer, launch, planner, quantize, report, tune <- cli
 """.strip().splitlines()
 

@@ -6,6 +6,7 @@
 #include "tests/support/error_of.h"
 #include "weft/base/error.h"
 #include "weft/machines/cluster_file.h"
+#include "weft/search/auto_strategy.h"
 
 namespace weft::planner {
 namespace {
@@ -50,6 +51,25 @@ TEST_F(OffersTest, TheChoiceIsTheBestOfTheOffersOfAllCandidates) {
     EXPECT_EQ(found.offers.front().candidate.strategy, fastest->candidate.strategy) << name;
     EXPECT_GT(fastest->candidate.strategy.zero, 0) << name << ": the case shows nothing where plain is the fastest";
   }
+}
+
+TEST_F(OffersTest, AnOpenStrategyIsChosenForEachClusterAndNumberOfRanks) {
+  std::vector<machines::ClusterFile> clusters{machines::read_cluster("m40_10g")};
+  clusters[0].hosts = 2;
+  clusters[0].devices_per_host = 1;
+  predict::PlannedModel of = model("transformer_lm", 16);
+  of.spec.model.options = {{"layers", "2"}, {"heads", "2"}, {"width", "256"}};
+  const std::vector<Candidate> candidates = candidates_of(clusters, of.spec, {.open = true});
+  ASSERT_EQ(candidates.size(), 2u);
+  const Evaluator evaluator = evaluator_of(library_, of, {});
+  const Offer two = evaluator.offer(candidates[1]);
+  predict::Place place{.cluster = &clusters[0]};
+  const search::Choice choice = search::choose_strategy(library_, of, place, candidates[1].strategy);
+  EXPECT_EQ(two.candidate.strategy, choice.strategy()) << predict::describe(two.candidate.strategy);
+  for (const Candidate& usual : candidates_of(clusters, of.spec, {}))
+    if (usual.strategy.ranks == 2)
+      EXPECT_LE(two.seconds.expected, 1.0001 * evaluator.offer(usual).seconds.expected)
+          << predict::describe(usual.strategy);
 }
 
 }  // namespace

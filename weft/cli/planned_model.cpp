@@ -40,6 +40,12 @@ predict::PlannedModel without_data(const Library& library, const PlanOptions& op
 
 }  // namespace
 
+ModelChoice with_strategy(const PlanOptions& options) {
+  ModelChoice choice = options.choice;
+  if (!options.strategy.empty()) choice.set.push_back("strategy=" + options.strategy);
+  return choice;
+}
+
 spec::RunSpec spec_of_plan(const Library& library, ModelChoice choice) {
   if (choice.threads == 0 && names_recipe(library, choice.model)) {
     spec::RunSpec given;

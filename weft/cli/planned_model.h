@@ -19,6 +19,9 @@ struct PlanOptions {
   bool searches() const { return !deadline.empty() || budget > 0 || !clusters.empty() || !svg.empty() || spot; }
 };
 
+/// What the options say of the model, --strategy among the keys.
+ModelChoice with_strategy(const PlanOptions& options);
+
 /// The recipe, resolved, on the threads that it names where the options name none.
 spec::RunSpec spec_of_plan(const Library& library, ModelChoice choice);
 

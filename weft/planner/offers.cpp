@@ -12,12 +12,14 @@
 #include "weft/base/format.h"
 #include "weft/base/table.h"
 #include "weft/plot/figure.h"
+#include "weft/search/auto_strategy.h"
 
 namespace weft::planner {
 
 namespace {
 
 constexpr size_t kMostRows = 24, kMostRefused = 5;
+constexpr search::Limits kLimits{.plans = 4, .most_plans = 12};  // of each cluster and number of ranks
 
 /// Predictions that were made, each once: the price of a machine changes none.
 class Predictions {
@@ -43,10 +45,29 @@ class Predictions {
     return made.prediction;
   }
 
+  /// What the candidate leaves open, chosen. Error(usage) where no strategy trains there.
+  predict::Strategy strategy_of(const Candidate& candidate) {
+    if (!candidate.is_open) return candidate.strategy;
+    const auto [found, is_new] = chosen_.try_emplace({candidate.cluster, candidate.strategy.ranks});
+    Chosen& chosen = found->second;
+    if (is_new) {
+      try {
+        predict::Place place = here_;
+        place.cluster = candidate.cluster;
+        chosen = fastest_planned(search::choose_strategy(library_, model_, place, candidate.strategy, kLimits));
+      } catch (const Error& error) {
+        if (error.kind() != ErrorKind::usage) throw;
+        chosen.why_not = error.what();
+      }
+    }
+    if (!chosen.strategy) fail(ErrorKind::usage, "{}", chosen.why_not);
+    return *chosen.strategy;
+  }
+
   /// What all of the work takes one device, if nothing were lost by dividing it; 0: it does not fit there.
   double alone(const Candidate& candidate) {
     predict::Strategy one = candidate.strategy;
-    one.ranks = 1;
+    one.ranks = one.tensor = one.pipeline = 1;
     one.zero = one.averaging_period = 0;
     one.compression = "none";
     try {
@@ -58,13 +79,15 @@ class Predictions {
 
   /// Bytes of all states, which a checkpoint has.
   double whole_states(const Candidate& candidate, const predict::Prediction& prediction) {
-    const auto own = static_cast<double>(prediction.memory.states);
-    if (candidate.strategy.zero == 0) return own;
-    if (candidate.strategy.zero == 3) return own * static_cast<double>(candidate.strategy.ranks);
+    const predict::Strategy& strategy = candidate.strategy;
+    const double own =
+        static_cast<double>(prediction.memory.states) * static_cast<double>(strategy.tensor * strategy.pipeline);
+    if (strategy.zero == 0) return own;
+    if (strategy.zero == 3) return own * static_cast<double>(strategy.data());
     predict::Strategy plain = candidate.strategy;
     plain.zero = 0;
     try {
-      return static_cast<double>(of(candidate.cluster, plain).memory.states);
+      return static_cast<double>(of(candidate.cluster, plain).memory.states * plain.tensor * plain.pipeline);
     } catch (const Error&) {  // they do not fit a rank: it has at least all weights
       return own;
     }
@@ -75,21 +98,35 @@ class Predictions {
     predict::Prediction prediction;
     std::string why_not;
   };
+  struct Chosen {
+    std::optional<predict::Strategy> strategy;
+    std::string why_not;
+  };
+  /// Of those with plans: a plan that would be too large to be made says neither time nor memory of the run.
+  static Chosen fastest_planned(const search::Choice& choice) {
+    for (const search::Ranked& one : choice.found.ranked)
+      if (one.planned && one.planned->fits) return {one.strategy, ""};
+    return {std::nullopt, fmt::format("the plans of the strategies of {} ranks would be too large to be made; choose "
+                                      "one with --set, such as mesh.tensor or fewer pipeline.micro_batches",
+                                      choice.start.ranks)};
+  }
   const Library& library_;
   const predict::PlannedModel& model_;
   const predict::Place here_;
   std::map<std::pair<const machines::ClusterFile*, std::string>, Made> made_;
+  std::map<std::pair<const machines::ClusterFile*, int64_t>, Chosen> chosen_;  // by ranks
 };
 
-Offer offer_of(Predictions& predictions, const predict::PlannedModel& model, const Candidate& candidate) {
+Offer offer_of(Predictions& predictions, const predict::PlannedModel& model, Candidate candidate) {
+  candidate.strategy = predictions.strategy_of(candidate);
   Offer offer{.candidate = candidate, .prediction = predictions.of(candidate.cluster, candidate.strategy)};
   const predict::Interval own = offer.prediction.run_seconds();
   if (own.expected <= 0)
     fail(ErrorKind::usage, "the length of the run is not known: give --samples, or put the recipe's data here");
   const predict::Strategy& strategy = candidate.strategy;
   const double states = predictions.whole_states(candidate, offer.prediction);
-  offer.restarts =
-      restarts_of(*candidate.cluster, strategy.hosts(), candidate.spot, own.expected, states, strategy.zero > 0);
+  const bool is_divided = strategy.zero > 0 || strategy.tensor * strategy.pipeline > 1;
+  offer.restarts = restarts_of(*candidate.cluster, strategy.hosts(), candidate.spot, own.expected, states, is_divided);
   offer.seconds = own.times(offer.restarts.factor);
   offer.cost = offer.seconds.times(candidate.price_per_hour() / 3600);
   if (model.sample_seconds > 0)

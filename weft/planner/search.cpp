@@ -117,13 +117,17 @@ std::vector<Candidate> candidates_of(const std::vector<machines::ClusterFile>& c
     for (int64_t hosts = 1; hosts < cluster.hosts; hosts *= 2) rank_counts.push_back(hosts * cluster.devices_per_host);
     rank_counts.push_back(cluster.ranks());
     for (const int64_t ranks : rank_counts) {
-      if (spec.batch % ranks != 0 || spec.batch < ranks) continue;
+      if (!choices.open && (spec.batch % ranks != 0 || spec.batch < ranks)) continue;
       for (const bool spot : {false, true}) {
         if (spot && (!choices.spot || cluster.price.spot_per_host_hour <= 0)) continue;
         predict::Strategy strategy = predict::strategy_of(spec, ranks, cluster.devices_per_host);
         strategy.threads = cluster.device || cluster.cores_per_host == 0
                                ? 1
                                : std::max<int64_t>(1, cluster.cores_per_host / cluster.devices_per_host);
+        if (choices.open) {
+          candidates.push_back({&cluster, spot, strategy, /*is_open=*/true});
+          continue;
+        }
         const auto add = [&](int64_t zero, const std::string& compression, int64_t period) {
           strategy.zero = zero;
           strategy.compression = compression;

@@ -17,6 +17,7 @@ struct Candidate {
   const machines::ClusterFile* cluster = nullptr;
   bool spot = false;
   predict::Strategy strategy = {};
+  bool is_open = false;  // of the strategy the ranks alone are given: whoever evaluates it chooses the rest
 
   /// Of all its hosts; 0: not rated.
   double price_per_hour() const;
@@ -67,12 +68,13 @@ Found search(std::vector<Candidate> candidates, const Goal& goal, const Evaluato
 struct StrategyChoices {
   bool spot = false;
   bool averages = false;  // also means of states every 8 steps, which may cost accuracy
+  bool open = false;      // one candidate for each number of ranks, whose strategy is chosen
 };
 /// Error(usage) where prices are in more than one currency, with the clusters of each: numbers do not compare them.
 void require_one_currency(const std::vector<machines::ClusterFile>& clusters);
 
 /// For each cluster: 1, 2, 4... hosts and all of them, on which the ranks can share the recipe's batch; levels of
-/// shared states, 16-bit gradients.
+/// shared states, 16-bit gradients. Where strategies are open, ranks that cannot share the batch may share layers.
 std::vector<Candidate> candidates_of(const std::vector<machines::ClusterFile>& clusters, const spec::RunSpec& spec,
                                      const StrategyChoices& choices);
 

@@ -66,9 +66,7 @@ int choose_strategy(const Library& library, const PlanOptions& options, const sp
 
 int plan_command(const Library& library, const PlanOptions& options) {
   if (options.searches()) return search_plans(library, options);
-  ModelChoice of_strategy = options.choice;
-  if (!options.strategy.empty()) of_strategy.set.push_back("strategy=" + options.strategy);
-  spec::RunSpec spec = spec_of_plan(library, of_strategy);
+  const spec::RunSpec spec = spec_of_plan(library, with_strategy(options));
   std::optional<machines::ClusterFile> cluster;
   if (!options.cluster.empty()) cluster = machines::read_cluster(options.cluster);
   if (spec.strategy == "auto") return choose_strategy(library, options, spec, cluster ? &*cluster : nullptr);

@@ -40,23 +40,33 @@ planner::Goal goal_of(const PlanOptions& options) {
 
 int search_plans(const Library& library, const PlanOptions& options) {
   const planner::Goal goal = goal_of(options);
-  const spec::RunSpec spec = spec_of_plan(library, options.choice);
+  const spec::RunSpec spec = spec_of_plan(library, with_strategy(options));
+  const bool is_open = spec.strategy == "auto";
   const std::vector<machines::ClusterFile> clusters = clusters_of(options);
   planner::require_one_currency(clusters);
   const predict::PlannedModel model = planned_model(library, options, spec, /*elsewhere=*/true);
   if (model.samples == 0)
     fail(ErrorKind::usage, "how long the run is follows from its data, which are not here; give --samples N");
-  std::vector<planner::Candidate> candidates =
-      planner::candidates_of(clusters, model.spec, {.spot = options.spot, .averages = options.averaging});
+  std::vector<planner::Candidate> candidates = planner::candidates_of(
+      clusters, model.spec, {.spot = options.spot, .averages = options.averaging, .open = is_open});
   if (options.ranks > 0)
     std::erase_if(candidates, [&](const planner::Candidate& one) { return one.strategy.ranks != options.ranks; });
   if (candidates.empty())
     fail(ErrorKind::usage, "no cluster has ranks that can share a batch of {} alike; choose another --batch",
          model.spec.batch);
+  predict::Place here = place_of(library, options, nullptr);
+  if (is_open) {
+    // Rates that are measured now would give another answer each time.
+    if (options.op_times.empty()) here.times_here = predict::kept_times_here(library.device, say, !options.interpolate);
+    say(
+        fmt::format("chooses a strategy for each of {} clusters and numbers of ranks; name fewer with --cluster, "
+                    "--clusters and --ranks where that takes too long",
+                    candidates.size()));
+  }
+  const size_t each = is_open ? 1 : 10;
   const planner::Found found = planner::search(
-      std::move(candidates), goal, planner::evaluator_of(library, model, place_of(library, options, nullptr)),
-      [](size_t done, size_t all) {
-        if (done % 10 == 0 && done < all) say(fmt::format("{} of {} plans", done, all));
+      std::move(candidates), goal, planner::evaluator_of(library, model, here), [&](size_t done, size_t all) {
+        if (done % each == 0 && done < all) say(fmt::format("{} of {} {}", done, all, is_open ? "choices" : "plans"));
       });
   if (found.offers.empty())
     fail(ErrorKind::usage, "no plan is possible: {}", found.refused.empty() ? "" : found.refused.front().why);
