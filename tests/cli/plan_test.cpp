@@ -127,6 +127,30 @@ TEST_F(PlanCommand, PricesOfTwoCurrenciesAreNotCompared) {
       2, "prices in 2 currencies, which cannot be compared: racks in EUR; boxes in USD");
 }
 
+TEST_F(PlanCommand, TheRanksThatAreAskedForAreACandidate) {
+  const Outcome outcome = weft({"plan", "lenet5", "--batch", "48", "--samples", "50000", "--cluster", "boxes.toml",
+                                "--ranks", "3", "--deadline", "6h"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("chosen: boxes, 3 ranks"), std::string::npos) << outcome.out;
+  expect_error(weft({"plan", "lenet5", "--batch", "48", "--samples", "50000", "--cluster", "boxes.toml", "--ranks", "9",
+                     "--deadline", "6h"}),
+               2, "--ranks 9: no cluster has so many devices, the largest has 8");
+}
+
+TEST_F(PlanCommand, ABudgetWantsAPrice) {
+  std::string free = kBoxes;
+  free.erase(free.find("[price]"), free.find("[failures]") - free.find("[price]"));
+  write_all(path("free.toml"), free);
+  expect_error(
+      weft({"plan", "lenet5", "--batch", "64", "--samples", "50000", "--cluster", "free.toml", "--budget", "40"}), 2,
+      "price.per_host_hour is missing in 'free.toml'");
+}
+
+TEST_F(PlanCommand, MeansOfStatesWantSomethingToBeComparedWith) {
+  expect_error(weft({"plan", "lenet5", "--cluster", "boxes.toml", "--averaging"}), 2,
+               "--averaging is one of the strategies that --deadline, --budget and --clusters compare");
+}
+
 TEST_F(PlanCommand, BadWordsAreNamed) {
   EXPECT_NE(weft({"plan", "resnet18", "--deadline", "soon", "--samples", "100"}).err.find("--deadline 'soon'"),
             std::string::npos);

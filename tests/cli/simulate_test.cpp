@@ -57,6 +57,24 @@ TEST_F(SimulateCommand, NamesWhatIsWrongAndTheNextStep) {
       std::string::npos);
 }
 
+TEST_F(SimulateCommand, TooLittleMemoryIsAFailureThatNamesTheLeast) {
+  const Outcome outcome = weft({"simulate", "resnet18", "--cluster", "m40_10g", "--ranks", "1", "--batch", "1024"});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_NE(outcome.err.find("'resnet18' does not fit: a rank needs "), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("the least is "), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("`weft plan resnet18 --cluster m40_10g --ranks 1 --batch 1024 --memory-limit 12.0GB`"),
+            std::string::npos)
+      << outcome.err;
+}
+
+TEST_F(SimulateCommand, WeeksWantARateOfFailures) {
+  write_all(path("calm.toml"),
+            "[machine]\ndevice = \"v100_sxm2_16gb\"\nhosts = 2\n[between_hosts]\nlatency_us = 10\n"
+            "megabytes_per_second = 10000\n");
+  expect_error(weft({"simulate", "lenet5", "--cluster", "calm.toml", "--weeks", "4"}), 2,
+               "--weeks: failures.per_device_hour is missing in 'calm.toml'");
+}
+
 TEST_F(SimulateCommand, RefusesStrategiesThatItWouldNotSimulate) {
   for (const char* key : {"mesh.tensor=4", "mesh.pipeline=2", "averaging.period=8", "strategy=auto", "virtual_ranks=8",
                           "memory_limit=1GB"})

@@ -195,6 +195,7 @@ ClusterFile parse_cluster(std::string_view text, const std::string& path) {
                               "links", "price", "failures", "stragglers"})
     top.knows(section);
   ClusterFile cluster;
+  cluster.file = path;
   cluster.name = top.text_or("name", std::filesystem::path(path).stem().string());
   top.refuse_others();
   read_machine(file, path, cluster);

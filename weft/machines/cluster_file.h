@@ -48,6 +48,7 @@ struct Stragglers {
 
 struct ClusterFile {
   std::string name;                  // of the file, without .toml, unless the file says another
+  std::string file;                  // for messages: its path, or "cluster NAME" of one that comes with weft
   std::optional<DeviceFile> device;  // empty: the devices are as the one here
   int hosts = 1;                     // that can be had
   int devices_per_host = 1;          // ranks of each host

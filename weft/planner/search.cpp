@@ -31,6 +31,15 @@ bool beats_least(const Offer& one, double seconds, double cost) {
   return one.seconds.high <= seconds && cost_of(one.candidate, one.cost.high) <= cost;
 }
 
+std::vector<int64_t> rank_counts_of(const machines::ClusterFile& cluster, int64_t given) {
+  if (given > 0) return given <= cluster.ranks() ? std::vector{given} : std::vector<int64_t>{};
+  std::vector<int64_t> counts;
+  for (int64_t devices = 1; devices < cluster.devices_per_host; devices *= 2) counts.push_back(devices);
+  for (int64_t hosts = 1; hosts < cluster.hosts; hosts *= 2) counts.push_back(hosts * cluster.devices_per_host);
+  counts.push_back(cluster.ranks());
+  return counts;
+}
+
 std::vector<size_t> front_of(const std::vector<Offer>& offers) {
   std::vector<size_t> front;
   for (size_t at = 0; at < offers.size(); ++at)
@@ -108,15 +117,23 @@ void require_one_currency(const std::vector<machines::ClusterFile>& clusters) {
        names.size(), text);
 }
 
+void require_prices(const std::vector<machines::ClusterFile>& clusters) {
+  std::vector<std::string> files;
+  for (const machines::ClusterFile& cluster : clusters) {
+    if (cluster.price.per_host_hour > 0 || cluster.price.spot_per_host_hour > 0) return;
+    files.push_back("'" + cluster.file + "'");
+  }
+  fail(ErrorKind::usage,
+       "--budget: price.per_host_hour is missing in {}, so that nothing can be said to keep to a budget; write "
+       "[price] and per_host_hour = N there",
+       fmt::join(files, ", "));
+}
+
 std::vector<Candidate> candidates_of(const std::vector<machines::ClusterFile>& clusters, const spec::RunSpec& spec,
                                      const StrategyChoices& choices) {
   std::vector<Candidate> candidates;
   for (const machines::ClusterFile& cluster : clusters) {
-    std::vector<int64_t> rank_counts;
-    for (int64_t devices = 1; devices < cluster.devices_per_host; devices *= 2) rank_counts.push_back(devices);
-    for (int64_t hosts = 1; hosts < cluster.hosts; hosts *= 2) rank_counts.push_back(hosts * cluster.devices_per_host);
-    rank_counts.push_back(cluster.ranks());
-    for (const int64_t ranks : rank_counts) {
+    for (const int64_t ranks : rank_counts_of(cluster, choices.ranks)) {
       if (!choices.open && (spec.batch % ranks != 0 || spec.batch < ranks)) continue;
       for (const bool spot : {false, true}) {
         if (spot && (!choices.spot || cluster.price.spot_per_host_hour <= 0)) continue;

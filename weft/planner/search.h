@@ -68,10 +68,14 @@ Found search(std::vector<Candidate> candidates, const Goal& goal, const Evaluato
 struct StrategyChoices {
   bool spot = false;
   bool averages = false;  // also means of states every 8 steps, which may cost accuracy
+  int64_t ranks = 0;      // on so many alone; 0: as below
   bool open = false;      // one candidate for each number of ranks, whose strategy is chosen
 };
 /// Error(usage) where prices are in more than one currency, with the clusters of each: numbers do not compare them.
 void require_one_currency(const std::vector<machines::ClusterFile>& clusters);
+
+/// Error(usage) where none of them has a price, so that nothing can be said to keep to a budget, with their files.
+void require_prices(const std::vector<machines::ClusterFile>& clusters);
 
 /// For each cluster: 1, 2, 4... hosts and all of them, on which the ranks can share the recipe's batch; levels of
 /// shared states, 16-bit gradients. Where strategies are open, ranks that cannot share the batch may share layers.

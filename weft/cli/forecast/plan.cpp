@@ -65,6 +65,11 @@ int choose_strategy(const Library& library, const PlanOptions& options, const sp
 }
 
 int plan_command(const Library& library, const PlanOptions& options) {
+  if (options.averaging && (!options.searches() || options.strategy == "auto"))
+    fail(ErrorKind::usage,
+         "--averaging is one of the strategies that --deadline, --budget and --clusters compare{}; give one of them, "
+         "or plan such a run with --set averaging.period=8",
+         options.strategy == "auto" ? " without --strategy auto" : "");
   if (options.searches()) return search_plans(library, options);
   const spec::RunSpec spec = spec_of_plan(library, with_strategy(options));
   std::optional<machines::ClusterFile> cluster;

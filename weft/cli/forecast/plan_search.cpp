@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
@@ -36,6 +37,22 @@ planner::Goal goal_of(const PlanOptions& options) {
   return goal;
 }
 
+[[noreturn]] void fail_without_candidates(const std::vector<machines::ClusterFile>& clusters, int64_t ranks,
+                                          int64_t batch) {
+  int64_t most = 0;
+  for (const machines::ClusterFile& cluster : clusters) most = std::max<int64_t>(most, cluster.ranks());
+  if (ranks > most)
+    fail(ErrorKind::usage,
+         "--ranks {}: no cluster has so many devices, the largest has {}; give fewer, or raise machine.hosts in its "
+         "file",
+         ranks, most);
+  if (ranks > 0)
+    fail(ErrorKind::usage,
+         "{} ranks cannot share a batch of {} alike; choose a multiple of them with --batch, or other --ranks", ranks,
+         batch);
+  fail(ErrorKind::usage, "no cluster has ranks that can share a batch of {} alike; choose another --batch", batch);
+}
+
 }  // namespace
 
 int search_plans(const Library& library, const PlanOptions& options) {
@@ -44,16 +61,14 @@ int search_plans(const Library& library, const PlanOptions& options) {
   const bool is_open = spec.strategy == "auto";
   const std::vector<machines::ClusterFile> clusters = clusters_of(options);
   planner::require_one_currency(clusters);
+  if (goal.budget) planner::require_prices(clusters);
   const predict::PlannedModel model = planned_model(library, options, spec, /*elsewhere=*/true);
   if (model.samples == 0)
     fail(ErrorKind::usage, "how long the run is follows from its data, which are not here; give --samples N");
   std::vector<planner::Candidate> candidates = planner::candidates_of(
-      clusters, model.spec, {.spot = options.spot, .averages = options.averaging, .open = is_open});
-  if (options.ranks > 0)
-    std::erase_if(candidates, [&](const planner::Candidate& one) { return one.strategy.ranks != options.ranks; });
-  if (candidates.empty())
-    fail(ErrorKind::usage, "no cluster has ranks that can share a batch of {} alike; choose another --batch",
-         model.spec.batch);
+      clusters, model.spec,
+      {.spot = options.spot, .averages = options.averaging, .ranks = options.ranks, .open = is_open});
+  if (candidates.empty()) fail_without_candidates(clusters, options.ranks, model.spec.batch);
   predict::Place here = place_of(library, options, nullptr);
   if (is_open) {
     // Rates that are measured now would give another answer each time.

@@ -10,6 +10,7 @@
 #include "weft/base/format.h"
 #include "weft/base/say.h"
 #include "weft/cli/command.h"
+#include "weft/cli/forecast/simulate_memory.h"
 #include "weft/cli/forecast/simulate_report.h"
 #include "weft/cli/recipe_input.h"
 #include "weft/simulate/graph_step.h"
@@ -121,6 +122,15 @@ void simulate_graph(const Library& library, const SimulateOptions& options, cons
   report.of_linear = static_cast<double>(report.batch) / report.seconds /
                      (ranks * static_cast<double>(even) / alone.program.compute_seconds);
   report.speed_share = rates / ranks;
+  if (!report.fits())
+    report.next_step = least_memory_text(library,
+                                         {.name = choice.model,
+                                          .cluster = options.cluster,
+                                          .spec = spec,
+                                          .input = found.input,
+                                          .batch = whole,
+                                          .ranks = ranks},
+                                         cluster);
 }
 
 void simulate_shape(const SimulateOptions& options, const machines::ClusterFile& cluster, SimulationReport& report) {
@@ -144,6 +154,16 @@ void simulate_shape(const SimulateOptions& options, const machines::ClusterFile&
   report.flops = step.flops;
   report.memory_bytes = step.memory.total();
   report.state_bytes = step.memory.states;
+  report.next_step = "divide it further by --strategy's tensor, pipeline, zero or recompute, or choose a smaller batch";
+}
+
+void require_failures(const SimulateOptions& options, const machines::ClusterFile& cluster) {
+  const machines::Failures& failures = cluster.failures;
+  if (failures.per_device_hour > 0 || (options.spot && failures.spot_interruptions_per_host_hour > 0)) return;
+  fail(ErrorKind::usage,
+       "--{}: failures.per_device_hour is missing in '{}', so that nothing would ever fail; write it there, such as "
+       "2e-5: one in 50,000 device-hours",
+       options.weeks > 0 ? "weeks" : "device-hours", cluster.file);
 }
 
 void simulate_failures(const SimulateOptions& options, const machines::ClusterFile& cluster, SimulationReport& report) {
@@ -187,6 +207,7 @@ int simulate_command(const Library& library, const SimulateOptions& options) {
   if (options.spot && cluster.price.spot_per_host_hour <= 0)
     fail(ErrorKind::usage, "--spot: cluster '{}' has no price.spot_per_host_hour; write one into its file",
          cluster.name);
+  if (options.weeks > 0 || options.device_hours > 0) require_failures(options, cluster);
   if (options.choice.model == kTransformer) {
     simulate_shape(options, cluster, report);
   } else {
@@ -203,7 +224,9 @@ int simulate_command(const Library& library, const SimulateOptions& options) {
   }
   fmt::print("{}\n", options.json ? report.json() : report.text());
   if (!options.trace.empty()) say(fmt::format("trace written to '{}': open it in ui.perfetto.dev", options.trace));
-  return 0;
+  if (report.fits()) return 0;
+  say(report.why_not());
+  return 1;
 }
 
 }  // namespace

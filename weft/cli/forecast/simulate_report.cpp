@@ -107,6 +107,13 @@ double SimulationReport::run_seconds() const {
   return others + (cluster.device ? cluster.device->throttled_seconds(busy) : busy);
 }
 
+bool SimulationReport::fits() const { return !cluster.device || memory_bytes <= cluster.device->memory_bytes; }
+
+std::string SimulationReport::why_not() const {
+  return fmt::format("'{}' does not fit: a rank needs {}, and '{}' has {}: {}", model, human_bytes(memory_bytes),
+                     cluster.device->name, human_bytes(cluster.device->memory_bytes), next_step);
+}
+
 std::string SimulationReport::title() const {
   return fmt::format("{} on {} x {}, {}", model, ranks, cluster.device ? cluster.device->name : "device", cluster.name);
 }
@@ -129,6 +136,7 @@ std::string SimulationReport::json() const {
                                  {"memory_bytes", memory_bytes},
                                  {"state_bytes", state_bytes}};
   if (cluster.device) root["device_memory_bytes"] = cluster.device->memory_bytes;
+  root["fits"] = fits();
   if (!strategy.empty()) root["strategy"] = strategy;
   if (tokens_per_sample > 0)
     root["tokens_per_second_per_rank"] = samples * static_cast<double>(tokens_per_sample) / ranks;
@@ -189,10 +197,6 @@ std::string SimulationReport::text() const {
                      fmt::format("{:.2f} {}", run / 3600 * hosts() * price_per_host_hour(), cluster.price.currency)});
   }
   text += table.text();
-  const double capacity = cluster.device ? cluster.device->memory_bytes : 0;
-  if (capacity > 0 && memory_bytes > capacity)
-    text += fmt::format("\nit does not fit: a rank needs {}, the device has {}\n", human_bytes(memory_bytes),
-                        human_bytes(capacity));
   text += work_text(*this) + collectives_text(*this) + campaign_text(*this);
   while (text.ends_with('\n')) text.pop_back();
   return text;

@@ -32,7 +32,12 @@ struct SimulationReport {
   double campaign_device_hours = 0;
   simulate::Campaign campaign;
 
+  std::string next_step;  // where it does not fit
+
   int hosts() const;
+  /// Whether a rank has as much memory as the step needs, and else what it lacks.
+  bool fits() const;
+  std::string why_not() const;
   /// Of the run, with what its devices lose when they get hot.
   double run_seconds() const;
   double price_per_host_hour() const {
