@@ -14,7 +14,7 @@ struct PlanOptions {
   std::string runs = "runs";
   int64_t ranks = 0, samples = 0;
   double budget = 0;  // 0: none
-  bool interpolate = false, spot = false, averaging = false, json = false;
+  bool interpolate = false, spot = false, averaging = false, largest_batch = false, json = false;
 
   bool searches() const { return !deadline.empty() || budget > 0 || !clusters.empty() || !svg.empty() || spot; }
 };

@@ -334,6 +334,21 @@ Prediction predict_on(const Library& library, const PlannedModel& model, const S
   return prediction;
 }
 
+MemoryPrediction memory_on(const Library& library, const PlannedModel& model, const Strategy& strategy,
+                           const Place& place) {
+  Planning planning(library, model, strategy, place);
+  spec::RunSpec of_course = model.spec;
+  of_course.accumulate = strategy.accumulate;
+  of_course.batch = strategy.batch;
+  MemoryPrediction fullest;
+  for (const spec::Stage& stage : spec::stages_of(of_course))
+    for (const int rank : planning.different_ranks()) {
+      const MemoryPrediction memory = planning.memory_of(*planning.plan(stage, rank));
+      if (memory.total() > fullest.total()) fullest = memory;
+    }
+  return fullest;
+}
+
 int64_t least_memory(const Library& library, const PlannedModel& model, const Strategy& strategy, const Place& place) {
   Planning planning(library, model, strategy, place);
   spec::RunSpec of_course = model.spec;

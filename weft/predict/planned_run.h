@@ -57,6 +57,11 @@ ExchangeTimes exchange_at(const Place& place, const Strategy& strategy);
 /// where the place has fewer ranks, and where a rank has too little memory, with the least that would do.
 Prediction predict_on(const Library& library, const PlannedModel& model, const Strategy& strategy, const Place& place);
 
+/// The memory alone that this would take, of the fullest rank in the fullest stage, whether it has as much or not.
+/// Error(usage) as above, and where a memory limit of the recipe cannot be kept.
+MemoryPrediction memory_on(const Library& library, const PlannedModel& model, const Strategy& strategy,
+                           const Place& place);
+
 /// The least memory of a rank that would do: of the fullest rank in the fullest stage, with as much computed twice, or
 /// in a file, as can be.
 int64_t least_memory(const Library& library, const PlannedModel& model, const Strategy& strategy, const Place& place);

@@ -8,11 +8,13 @@
 #include <optional>
 
 #include "weft/base/error.h"
+#include "weft/base/format.h"
 #include "weft/base/say.h"
 #include "weft/cli/command.h"
 #include "weft/cli/forecast/plan_search.h"
 #include "weft/cli/options.h"
 #include "weft/cli/planned_model.h"
+#include "weft/predict/largest_batch.h"
 #include "weft/run/earlier_runs.h"
 #include "weft/run/prediction_file.h"
 #include "weft/search/auto_strategy.h"
@@ -64,16 +66,49 @@ int choose_strategy(const Library& library, const PlanOptions& options, const sp
   return 0;
 }
 
+int find_largest_batch(const Library& library, const PlanOptions& options, const spec::RunSpec& spec,
+                       const machines::ClusterFile* cluster) {
+  if (options.searches() || spec.strategy == "auto")
+    fail(ErrorKind::usage,
+         "--largest-batch is of one place and one strategy; leave {} away, and give --cluster, --ranks and --set",
+         options.searches() ? "--deadline, --budget, --clusters, --svg and --spot" : "--strategy auto");
+  predict::PlannedModel model = planned_model(library, options, spec, /*elsewhere=*/true);
+  predict::Place place = place_of(library, options, cluster);
+  place.times_here = predict::kept_times_here(library.device, say);  // nothing asks how long it takes
+  const predict::Strategy strategy = predict::strategy_on(model.spec, place, ranks_of(options));
+  const predict::LargestBatch found = predict::largest_batch(library, model, strategy, place);
+  predict::Strategy largest = strategy;
+  largest.batch = found.batch;
+  if (options.json)
+    fmt::print("{}\n", nlohmann::ordered_json{{"model", spec.model.name},
+                                              {"strategy", predict::to_json(largest)},
+                                              {"largest_batch", found.batch},
+                                              {"memory_bytes", found.memory.total()},
+                                              {"states_bytes", found.memory.states},
+                                              {"rank_has_bytes", found.has_bytes},
+                                              {"plans", found.plans}}
+                           .dump(2));
+  else
+    fmt::print(
+        "{}: the largest batch that fits is {}, with {} of {} at the peak of a rank, {} of it states\n"
+        "{}\n{} plans were made; nothing was trained\n",
+        spec.model.name, found.batch, human_bytes(static_cast<double>(found.memory.total())),
+        human_bytes(found.has_bytes), human_bytes(static_cast<double>(found.memory.states)), predict::describe(largest),
+        found.plans);
+  return 0;
+}
+
 int plan_command(const Library& library, const PlanOptions& options) {
   if (options.averaging && (!options.searches() || options.strategy == "auto"))
     fail(ErrorKind::usage,
          "--averaging is one of the strategies that --deadline, --budget and --clusters compare{}; give one of them, "
          "or plan such a run with --set averaging.period=8",
          options.strategy == "auto" ? " without --strategy auto" : "");
-  if (options.searches()) return search_plans(library, options);
+  if (options.searches() && !options.largest_batch) return search_plans(library, options);
   const spec::RunSpec spec = spec_of_plan(library, with_strategy(options));
   std::optional<machines::ClusterFile> cluster;
   if (!options.cluster.empty()) cluster = machines::read_cluster(options.cluster);
+  if (options.largest_batch) return find_largest_batch(library, options, spec, cluster ? &*cluster : nullptr);
   if (spec.strategy == "auto") return choose_strategy(library, options, spec, cluster ? &*cluster : nullptr);
   const bool is_recipe = names_recipe(library, options.choice.model);
   const bool is_here = !cluster && options.ranks <= 1 && options.choice.input.empty() && options.choice.classes == 0;
@@ -151,6 +186,8 @@ void add_plan(CLI::App& app, Action& action, const Library& library) {
   command->add_flag("--averaging", options->averaging,
                     "With --deadline or --budget: also ranks that exchange the mean of their states every 8 steps, "
                     "which may cost accuracy");
+  command->add_flag("--largest-batch", options->largest_batch,
+                    "Find the largest batch that fits the memory of each rank, instead of --batch");
   command->add_flag("--json", options->json, "Print JSON, with the timeline of a step");
   command->callback(
       [options, &action, &library] { action = [options, &library] { return plan_command(library, *options); }; });
