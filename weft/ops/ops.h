@@ -267,7 +267,9 @@ ValueId logical_not(Graph&, ValueId x, const std::string& name = "");
 //       dilation, groups} -> i32[N,O,H',W']
 //   requantize(sum i32, factor, zero_point, bias?) {axis=1, rounding="float"|"fixed", multiplier_bits=24, low, high}
 //   quantized_matmul, quantized_conv2d: both in one, of (.., factor, zero_point, bias?); made by passes/fuse_requantize
-//   quantize_linear(x, scale, zero_point) {axis=1}, dequantize_linear(q, scale, zero_point) {axis=1}
+//   quantize_linear(x, scale, zero_point) {axis=1}
+//   dequantize_linear(q, scale, zero_point) {axis=1, group=0}: also of i4, u4, i2 and u2. With a group, so many numbers
+//       along the axis share a scale and a zero point, which have the dimensions of q then
 //   quantized_affine(q, factor, shift, zero_point) {axis=1, low, high}: round(q factor + shift)
 //   quantized_add(a, b, a_scale, a_zero_point, b_scale, b_zero_point, scale, zero_point) {low, high}
 // A zero point has the type of what it belongs to, a result that of its zero point. The zero point of b or of a weight,
@@ -288,7 +290,7 @@ ValueId requantize(Graph&, ValueId sum, ValueId factor, ValueId zero_point, Valu
 ValueId quantize_linear(Graph&, ValueId x, ValueId scale, ValueId zero_point, int64_t axis = 1,
                         const std::string& name = "");
 ValueId dequantize_linear(Graph&, ValueId q, ValueId scale, ValueId zero_point, int64_t axis = 1,
-                          const std::string& name = "");
+                          const std::string& name = "", int64_t group = 0);
 
 // --- indices and running sums (indexing.cpp) ------------------------------------------------------------------------
 //   gather(x, indices i32) {axis=-1} -> shape of indices, which may differ from x along the axis only (as

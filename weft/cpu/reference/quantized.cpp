@@ -39,6 +39,11 @@ struct ChannelWalk {
     for (int behind = at + 1; behind < shape.rank(); ++behind) inner *= shape[behind];
   }
   int64_t channel(int64_t index) const { return index / inner % channels; }
+  /// The place of an element's factor where `group` elements along the axis share one.
+  int64_t group_of(int64_t index, int64_t group) const {
+    const int64_t groups = channels / group + (channels % group != 0 ? 1 : 0);
+    return (index / (inner * channels) * groups + channel(index) / group) * inner + index % inner;
+  }
 };
 
 /// From a sum to 8 bits; operands from `first` on: factor, zero point, bias.
@@ -186,12 +191,15 @@ Body prepare_quantize(const NodeSignature& node) {
 
 Body prepare_dequantize(const NodeSignature& node) {
   const ChannelWalk walk(node.inputs[0].shape, node.attributes.integer("axis"));
-  return [walk, type = node.inputs[1], dtype = node.inputs[0].dtype,
+  return [walk, type = node.inputs[1], dtype = node.inputs[0].dtype, group = node.attributes.integer("group"),
           count = node.outputs[0].elements()](const KernelArguments& call) {
+    const auto integer_at = [dtype](const void* data, int64_t index) {
+      return static_cast<int32_t>(load_as<int64_t>(dtype, data, index));
+    };
     for (int64_t i = 0; i < count; ++i) {
-      const int64_t at = per_channel(type, walk.channel(i));
+      const int64_t at = group > 0 ? walk.group_of(i, group) : per_channel(type, walk.channel(i));
       output(call, 0)[i] =
-          ops::dequantize(byte_at(dtype, call.inputs[0], i), input(call, 1)[at], byte_at(dtype, call.inputs[2], at));
+          ops::dequantize(integer_at(call.inputs[0], i), input(call, 1)[at], integer_at(call.inputs[2], at));
     }
   };
 }

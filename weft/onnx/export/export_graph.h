@@ -16,6 +16,10 @@ namespace weft::onnx {
 inline constexpr int64_t kOldestOpset = 13;  // that weft writes; the newest is kNewestOpset
 /// Where nobody asks for another: programs that read ONNX lag behind the newest.
 inline constexpr int64_t kUsualOpset = 23;
+/// The first version with integers of 4 bits and scales of groups, and the first with 2 bits.
+inline constexpr int64_t kOpsetOfGroups = 21, kOpsetOfTwoBits = 25;
+/// The first version whose DequantizeLinear says what the node dequantize_linear does; 0: each does.
+int64_t first_opset_for(const Graph& graph, const Node& dequantize);
 
 struct ExportRequest {
   const Graph& graph;            // before any pass

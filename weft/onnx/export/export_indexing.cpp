@@ -1,5 +1,7 @@
 #include "weft/onnx/export/export_indexing.h"
 
+#include <fmt/format.h>
+
 #include "weft/onnx/export/node_parts.h"
 #include "weft/onnx/file/tensor_format.h"
 #include "weft/tensor/element.h"
@@ -47,6 +49,17 @@ ExportNode along_axis(const std::string& op) {
   };
 }
 
+void export_dequantize(Emitter& emitter, NodeId id) {
+  const Attributes& own = attributes_of(emitter, id);
+  const int64_t group = own.integer("group");
+  if (const int64_t wanted = first_opset_for(emitter.graph(), node_of(emitter, id)); emitter.opset() < wanted)
+    emitter.fail(
+        id, fmt::format("its integers want operators of version {0}; export with --opset {0} or a newer one", wanted));
+  std::map<std::string, AttributeContent> attributes{{"axis", own.integer("axis")}};
+  if (group > 0) attributes["block_size"] = group;
+  emitter.add("DequantizeLinear", inputs(emitter, id), attributes, output(emitter, id));
+}
+
 void export_top_k(Emitter& emitter, NodeId id) {
   const Attributes& own = attributes_of(emitter, id);
   emitter.add_node("TopK", {input(emitter, id, 0), emitter.integers({own.integer("k")}, "k")},
@@ -88,11 +101,17 @@ void export_scatter(Emitter& emitter, NodeId id, const std::string& op) {
 
 }  // namespace
 
+int64_t first_opset_for(const Graph& graph, const Node& dequantize) {
+  const DType dtype = graph.type(dequantize.inputs[0]).dtype;
+  if (bits_of(dtype) == 2) return kOpsetOfTwoBits;
+  return is_packed(dtype) || dequantize.attributes.integer("group") > 0 ? kOpsetOfGroups : 0;
+}
+
 std::map<std::string, ExportNode> indexing_exports() {
   return {
       {"argmax", export_argmax},
       {"cumulative_sum", export_cumulative_sum},
-      {"dequantize_linear", along_axis("DequantizeLinear")},
+      {"dequantize_linear", export_dequantize},
       {"embedding", export_embedding},
       {"gather", along_axis("GatherElements")},
       {"gather_nd", export_gather_nd},

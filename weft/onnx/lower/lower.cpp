@@ -186,9 +186,11 @@ class Lowering {
   }
 
   bool stays_integer(const Operator& op, const std::vector<Operand>& operands) const {
-    if (!op.keeps_integers || request_.is_training || operands.empty()) return false;
+    if (!op.keeps_integers || request_.is_training || operands.size() < 2) return false;
     const Tensor* tensor = operands[0].known ? operands[0].known->tensor() : nullptr;
-    return tensor != nullptr && (tensor->dtype() == DType::i8 || tensor->dtype() == DType::u8);
+    const Tensor* scale = operands[1].known ? operands[1].known->tensor() : nullptr;
+    if (tensor == nullptr || scale == nullptr || scale->dtype() != DType::f32) return false;
+    return tensor->dtype() == DType::i8 || tensor->dtype() == DType::u8 || is_packed(tensor->dtype());
   }
 
   std::vector<ValueId> convert(const Operator& op, NodeContext& context) const {

@@ -82,7 +82,7 @@ struct Factors {
 /// nullopt where the conversion is none of an op on integers, or is to be trained through.
 std::optional<Factors> find_factors(NodeContext& node, DType dtype) {
   Graph& graph = node.graph();
-  if (node.is_training() || !is_byte(dtype) || node.dtype(1) != DType::f32) return std::nullopt;
+  if (node.is_training() || node.dtype(1) != DType::f32) return std::nullopt;
   if (node.has(2) && node.dtype(2) != dtype) return std::nullopt;
   const auto scale = as_factor(graph, node.value(1));
   if (!scale || node.integer("block_size", 0) > 0) return std::nullopt;
@@ -99,7 +99,7 @@ std::vector<ValueId> convert_quantize(NodeContext& node) {
   if (node.has_attribute("output_dtype") && node.integer("output_dtype") == 0)
     dtype = node.has(2) ? node.dtype(2) : DType::u8;
   if (!is_integer(dtype)) node.fail(fmt::format("quantizes to {}, which weft does not", name_of(dtype)));
-  if (node.dtype(0) == DType::f32)
+  if (node.dtype(0) == DType::f32 && is_byte(dtype))
     if (const auto factors = find_factors(node, dtype))
       return {ops::quantize_linear(graph, node.value(0), factors->scale, factors->zero_point, node.integer("axis", 1),
                                    node.hint())};
@@ -109,14 +109,37 @@ std::vector<ValueId> convert_quantize(NodeContext& node) {
   return {as_steps(graph, ops::divide(graph, x, scale), zero, dtype, node.hint())};
 }
 
+/// Groups of numbers along an axis with a scale each, as the op on integers takes them; nullopt where they are none.
+std::optional<Factors> find_group_factors(NodeContext& node) {
+  Graph& graph = node.graph();
+  if (node.is_training() || node.dtype(1) != DType::f32) return std::nullopt;
+  const Shape shape = node.shape(0), scales = node.shape(1);
+  const int64_t group = node.integer("block_size", 0);
+  if (group < 1 || scales.rank() != shape.rank() || scales.rank() == 0) return std::nullopt;
+  std::vector<int64_t> wanted = shape.dims();
+  int64_t& size = wanted[static_cast<size_t>(resolve_axis(node, node.integer("axis", 1), shape.rank()))];
+  size = size / group + (size % group != 0 ? 1 : 0);
+  if (scales != Shape(wanted)) return std::nullopt;
+  if (!node.has(2)) return Factors{node.value(1), ops::constant(graph, node.dtype(0), scales, int64_t{0})};
+  if (node.dtype(2) != node.dtype(0) || node.shape(2) != scales) return std::nullopt;
+  return Factors{node.value(1), node.value(2)};
+}
+
+bool is_dequantizable(DType dtype) { return is_byte(dtype) || is_packed(dtype); }
+
 std::vector<ValueId> convert_dequantize(NodeContext& node) {
   Graph& graph = node.graph();
   const Shape shape = node.shape(0);
   const int64_t output = node.integer("output_dtype", 0);
-  if (output == 0 || node.dtype_of("output_dtype", DType::f32) == DType::f32)
+  const bool gives_f32 = output == 0 || node.dtype_of("output_dtype", DType::f32) == DType::f32;
+  if (gives_f32 && is_dequantizable(node.dtype(0))) {
     if (const auto factors = find_factors(node, node.dtype(0)))
       return {ops::dequantize_linear(graph, node.value(0), factors->scale, factors->zero_point, node.integer("axis", 1),
                                      node.hint())};
+    if (const auto factors = find_group_factors(node))
+      return {ops::dequantize_linear(graph, node.value(0), factors->scale, factors->zero_point, node.integer("axis", 1),
+                                     node.hint(), node.integer("block_size"))};
+  }
   ValueId x = as_type(graph, node.value(0), DType::f32);
   if (node.has(2)) x = ops::subtract(graph, x, spread(node, as_type(graph, node.value(2), DType::f32), shape));
   const DType dtype = node.integer("output_dtype", 0) != 0 ? node.dtype_of("output_dtype", DType::f32) : node.dtype(1);

@@ -47,11 +47,30 @@ std::vector<TensorType> infer_quantize(const InferContext& context) {
   return {typed(dtype, context.shape(0))};
 }
 
+/// One factor for each group of so many numbers along the axis; the last group may be smaller.
+void require_groups(const InferContext& context, int64_t group) {
+  const Shape& shape = context.shape(0);
+  const int64_t axis = context.attributes.integer("axis"), rank = shape.rank();
+  std::vector<int64_t> dims = shape.dims();
+  const bool is_axis = axis >= -rank && axis < rank;
+  if (is_axis && group > 0) {
+    int64_t& size = dims[static_cast<size_t>(axis < 0 ? axis + rank : axis)];
+    size = size / group + (size % group != 0 ? 1 : 0);
+  }
+  if (group < 0 || !is_axis || context.shape(1) != Shape(dims))
+    context.fail(
+        fmt::format("scale must be {} for groups of {}, got {}", to_string(Shape(dims)), group, context.describe(1)));
+}
+
 std::vector<TensorType> infer_dequantize(const InferContext& context) {
-  const DType dtype = require_byte(context, 0);
+  const DType dtype = context.dtype(0);
+  if (!is_packed(dtype)) require_byte(context, 0);
   context.require_dtype(1, DType::f32);
   context.require_dtype(2, dtype);
-  require_factor(context, 1, quantized_channels(context, 1));
+  if (const int64_t group = context.attributes.integer("group"); group != 0)
+    require_groups(context, group);
+  else
+    require_factor(context, 1, quantized_channels(context, 1));
   if (context.shape(2) != context.shape(1)) context.fail("scale and zero_point must have the same shape");
   return {f32(context.shape(0))};
 }
@@ -132,10 +151,11 @@ OpDef quantize_op() {
 OpDef dequantize_op() {
   OpDef op;
   op.name = "dequantize_linear";
-  op.summary = "The reals that integers of 8 bits stand for: (q - zero point) scale.";
+  op.summary = "The reals that integers of 8 bits and fewer stand for: (q - zero point) scale.";
   op.inputs = {"q", "scale", "zero_point"};
   op.outputs = {"x"};
-  op.attributes = {quantized_axis_attribute()};
+  op.attributes = {quantized_axis_attribute(),
+                   attribute("group", int64_t{0}, "numbers along the axis that share a scale; 0: all of a channel")};
   op.infer = infer_dequantize;
   op.flops = [](const auto&, const auto& outputs, const Attributes&) { return 2 * outputs[0].elements(); };
   op.layout_rule = LayoutRule::channelwise;
@@ -145,10 +165,18 @@ OpDef dequantize_op() {
                      {{"axis", axis}},
                      {all_of(dtype), kExampleScales, all_of(dtype)}};
   };
-  op.examples = {one("rows of i8", {7, 19}, DType::i8, {}), one("images of u8", {2, 5, 3, 4}, DType::u8, {}),
+  const auto of_groups = [&](std::string label, DType dtype) {
+    OpExample example = one(std::move(label), {12, 10}, dtype, {3, 10}, 0);
+    example.attributes.set("group", int64_t{5});
+    return example;
+  };
+  op.examples = {one("rows of i8", {7, 19}, DType::i8, {}),
+                 one("images of u8", {2, 5, 3, 4}, DType::u8, {}),
                  one("images, a scale per channel", {2, 16, 3, 3}, DType::i8, {16}),
                  one("a scale per output channel of weights", {6, 5, 3, 3}, DType::i8, {6}, 0),
-                 one("one number", {}, DType::u8, {})};
+                 one("one number", {}, DType::u8, {}),
+                 of_groups("groups of 4 bits, the last one smaller", DType::i4),
+                 of_groups("groups of 2 bits, the last one smaller", DType::u2)};
   return op;
 }
 
@@ -310,8 +338,8 @@ ValueId quantize_linear(Graph& graph, ValueId x, ValueId scale, ValueId zero_poi
   return graph.add("quantize_linear", {x, scale, zero_point}, {{"axis", axis}}, name);
 }
 ValueId dequantize_linear(Graph& graph, ValueId q, ValueId scale, ValueId zero_point, int64_t axis,
-                          const std::string& name) {
-  return graph.add("dequantize_linear", {q, scale, zero_point}, {{"axis", axis}}, name);
+                          const std::string& name, int64_t group) {
+  return graph.add("dequantize_linear", {q, scale, zero_point}, {{"axis", axis}, {"group", group}}, name);
 }
 
 }  // namespace weft::ops

@@ -41,9 +41,10 @@ struct IntegerWindow {
 };
 IntegerWindow integer_window(const Attributes& attributes);
 
-/// Ranges for examples: all numbers of i8 and u8.
+/// Ranges for examples: all numbers of an integer type.
 inline OpExample::Range all_of(DType dtype) {
-  return dtype == DType::i8 ? OpExample::Range{-128, 128} : OpExample::Range{0, 256};
+  const double count = static_cast<double>(int64_t{1} << bits_of(dtype));
+  return is_signed(dtype) ? OpExample::Range{-count / 2, count / 2} : OpExample::Range{0, count};
 }
 
 }  // namespace weft::ops

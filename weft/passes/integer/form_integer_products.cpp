@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 #include <unordered_map>
 
@@ -14,7 +15,14 @@ namespace weft::passes {
 
 namespace {
 
-constexpr int64_t kMostFoldedBytes = int64_t{64} << 20;  // of reals that a constant of 8 bits becomes
+constexpr int64_t kMostFoldedBytes = int64_t{64} << 20;  // of reals that integers become which no file holds
+
+/// Of what a node may become. What the graph itself holds is no bomb.
+int64_t most_folded_bytes(const Graph& graph, const Node& dequantize) {
+  const Node* integers = graph.producer(dequantize.inputs[0]);
+  const bool is_held = integers != nullptr && is_constant_tensor(*integers);
+  return is_held ? std::numeric_limits<int64_t>::max() : kMostFoldedBytes;
+}
 
 class IntegerFormer {
  public:
@@ -161,14 +169,15 @@ class IntegerFormer {
   std::set<int32_t> ended_;                         // their products
 };
 
-/// Constants that are still dequantized: reals from now on.
-Graph fold_dequantized(const Graph& graph, const Backend& backend) {
+}  // namespace
+
+Graph fold_dequantized(const Graph& graph, const Backend& backend, const std::function<bool(const Node&)>& is_folded) {
   Rewriter rewriter(graph);
   for (size_t index = 0; index < graph.nodes().size(); ++index) {
     const NodeId id = node_at(index);
     const Node& node = graph.node(id);
-    const auto folded = node.op->name == "dequantize_linear"
-                            ? constant_value(graph, backend, node.outputs[0], kMostFoldedBytes)
+    const auto folded = node.op->name == "dequantize_linear" && is_folded(node)
+                            ? constant_value(graph, backend, node.outputs[0], most_folded_bytes(graph, node))
                             : std::nullopt;
     if (folded)
       rewriter.replace(node.outputs[0], rewriter.result().add(kConstantTensor, {}, {{kConstantData, Constant(*folded)}},
@@ -179,13 +188,15 @@ Graph fold_dequantized(const Graph& graph, const Backend& backend) {
   return eliminate_dead_code(rewriter.finish());
 }
 
-}  // namespace
+Graph form_products_alone(const Graph& graph, const Backend& backend) {
+  return eliminate_dead_code(IntegerFormer(graph, backend).run());
+}
 
 Graph form_integer_products(const Graph& graph, const Backend& backend) {
   const bool is_quantized = std::any_of(graph.nodes().begin(), graph.nodes().end(),
                                         [](const Node& node) { return node.op->name == "dequantize_linear"; });
   if (!is_quantized) return graph;
-  return fold_dequantized(eliminate_dead_code(IntegerFormer(graph, backend).run()), backend);
+  return fold_dequantized(form_products_alone(graph, backend), backend, [](const Node&) { return true; });
 }
 
 }  // namespace weft::passes

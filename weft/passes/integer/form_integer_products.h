@@ -9,9 +9,11 @@
 //
 // and the same of matmul. The sum is exact, and is rounded as often as in ONNX Runtime's integer kernels: to f32, and
 // times the joined scales. A convolution stays in f32 where scales or the bias are no constants, where the bias is no
-// whole number of steps (to 2^-20), or where somebody else reads what is between. Constants of 8 bits that no product
-// takes become reals once.
+// whole number of steps (to 2^-20), or where somebody else reads what is between. Constants of 8 bits and fewer that no
+// product takes become reals once.
 #pragma once
+
+#include <functional>
 
 #include "weft/device/backend.h"
 #include "weft/graph/graph.h"
@@ -19,5 +21,9 @@
 namespace weft::passes {
 
 Graph form_integer_products(const Graph& graph, const Backend& backend);
+/// The same, but constants that no product takes stay integers.
+Graph form_products_alone(const Graph& graph, const Backend& backend);
+/// Constants become reals where `is_folded` says so of the node that dequantizes them.
+Graph fold_dequantized(const Graph& graph, const Backend& backend, const std::function<bool(const Node&)>& is_folded);
 
 }  // namespace weft::passes

@@ -42,6 +42,7 @@ std::optional<Dequantized> QuantizedPatterns::find_dequantized(ValueId value) co
     return inner;
   }
   if (node->op->name != "dequantize_linear") return std::nullopt;
+  if (is_packed(graph_.type(node->inputs[0]).dtype) || node->attributes.integer("group") > 0) return std::nullopt;
   auto scales = known(node->inputs[1]);
   if (!scales || scales->empty()) return std::nullopt;
   for (const double scale : *scales)

@@ -233,6 +233,9 @@ bool is_full(const TensorType& type) { return storage_elements(type.shape, type.
 
 std::unique_ptr<Kernel> make_runs(const NodeSignature& node, const KernelOptions& options, Isa isa,
                                   std::string& why_not) {
+  const bool is_dequantize = node.op->name == "dequantize_linear";
+  if (is_dequantize && (is_packed(node.inputs[0].dtype) || node.attributes.integer("group") > 0))
+    return declined(why_not, "integers of fewer than 8 bits, or in groups");
   bool per_channel = node.inputs[1].shape.rank() == 1;
   for (size_t operand = 1; operand < node.inputs.size(); ++operand) {
     if (!node.inputs[operand].layout.is_plain()) return declined(why_not, "factors are not plain");
