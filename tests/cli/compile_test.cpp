@@ -69,6 +69,35 @@ TEST_F(CompileCommand, ARunKeepsItsClassesAndItsPreparationOfPictures) {
   EXPECT_EQ(nlohmann::json::parse(of_run.out)["pictures"], nlohmann::json::parse(inferred.out)["pictures"]);
 }
 
+TEST_F(CompileCommand, ARunOfPicturesIsPreparedAlikeByEveryWayToAFile) {
+  for (const int at : {0, 1, 2, 3, 4, 5, 6, 7})
+    for (const std::string kind : {"dark", "light"}) {
+      fs::create_directories(path("pictures/" + kind));
+      const auto grey = static_cast<uint8_t>(at + (kind == "dark" ? 20 : 200));
+      data::write_png(path("pictures/" + kind) / (std::to_string(at) + ".png"),
+                      {3, 12, 16, std::vector<uint8_t>(576, grey)});
+    }
+  for (const std::string decode : {"scaled", "exact"}) {
+    const std::string data = "images:pictures?size=8&decode=" + decode;
+    ASSERT_EQ(weft({"train", "--model", "mlp", "--data", data, "--run", "run-" + decode, "--batch", "8", "--threads",
+                    "1", "--epochs", "1", "--quiet"})
+                  .code,
+              0);
+    const auto pictures_of = [&](const std::vector<std::string>& words) {
+      const Outcome outcome = weft(words);
+      EXPECT_EQ(outcome.code, 0) << outcome.err;
+      return engine::read_model(path("net.weft")).pictures;
+    };
+    const auto direct = pictures_of({"compile", "run-" + decode, "net.weft", "--force"});
+    ASSERT_TRUE(direct);
+    EXPECT_EQ(direct->resize, 10) << "256 for 224";
+    EXPECT_EQ(direct->decodes_exactly, decode == "exact");
+    ASSERT_EQ(weft({"export", "run-" + decode, "net.onnx", "--force"}).code, 0);
+    EXPECT_EQ(pictures_of({"compile", "net.onnx", "net.weft", "--force"}), direct);
+    EXPECT_EQ(pictures_of({"quantize", "run-" + decode, "-o", "net.weft", "--threads", "1", "--force"}), direct);
+  }
+}
+
 TEST_F(CompileCommand, RepeatsAreMeasured) {
   ASSERT_EQ(weft({"compile", "lenet5", path("net.weft"), "--batch", "1,4"}).code, 0);
   write_images("images.npy", 4);

@@ -13,6 +13,7 @@
 #include "weft/base/number_list.h"
 #include "weft/base/version.h"
 #include "weft/data/formats/picture_options.h"
+#include "weft/deploy/fixed_integers.h"
 #include "weft/deploy/inference_graph.h"
 #include "weft/deploy/onnx_graphs.h"
 #include "weft/deploy/run_pictures.h"
@@ -133,7 +134,7 @@ std::optional<PictureInput> pictures_of(const DeployedModel& model, const Compil
                         .height = *dims[2].constant(),
                         .width = *dims[3].constant(),
                         .resize = options.resize,
-                        .decodes_exactly = true,
+                        .decodes_exactly = options.decodes_exactly,
                         .mean = options.mean,
                         .deviation = options.deviation};
   check(pictures, file.empty() ? "--mean, --deviation and --resize"
@@ -220,6 +221,9 @@ CompileModelOptions with_metadata(CompileModelOptions options, const std::map<st
   if (options.mean.empty() && options.deviation.empty()) {
     options.mean = parse_number_list<float>(text("mean")).value_or(std::vector<float>{});
     options.deviation = parse_number_list<float>(text("deviation")).value_or(std::vector<float>{});
+    const auto resize = parse_number_list<int64_t>(text(kResizeMetadata)).value_or(std::vector<int64_t>{});
+    if (options.resize == 0 && resize.size() == 1) options.resize = resize.front();
+    options.decodes_exactly = text(kDecodeMetadata) != "scaled";
   }
   const auto names = nlohmann::json::parse(text("class_names"), nullptr, /*allow_exceptions=*/false);
   if (options.classes.empty() && names.is_array())
@@ -245,12 +249,19 @@ DeployedModel compile_onnx(const Library& library, onnx::Model model, const Comp
   }
   DeployedModel deployed = described(name, options);
   for (const auto& [key, value] : metadata) deployed.metadata.emplace(key, value);
+  const auto device = library.device.make({.threads = 1, .kernels = library.kernels});
   add_graphs(
-      deployed, [&](int64_t batch) { return graphs.graph_for(batch); }, options);
+      deployed,
+      [&](int64_t batch) {
+        Graph graph = graphs.graph_for(batch);
+        return options.requantizes_fixed ? with_fixed_integers(graph, *device) : graph;
+      },
+      options);
   // A model may prepare its pictures itself.
   const bool reads_reals = !deployed.inputs.empty() && deployed.inputs[0].type.starts_with("f32[");
   const std::string file = given.mean.empty() ? path : "";
   if (reads_reals || !given.mean.empty()) deployed.pictures = pictures_of(deployed, options, file);
+  options.resize = given.resize;  // what metadata say is nobody's mistake
   refuse_what_has_no_effect(deployed, options, true);
   return deployed;
 }

@@ -24,6 +24,8 @@ struct CompileModelOptions {
   std::map<std::string, int64_t> sizes = {};     // of other dimensions that an ONNX model leaves open, by their names
   std::vector<float> mean = {}, deviation = {};  // of the channels of pictures, where the model says nothing else
   int64_t resize = 0;                            // of their shorter side, likewise; 0: fitted to what the model reads
+  bool decodes_exactly = true;                   // of JPEG pictures, likewise
+  bool requantizes_fixed = false;                // sums of an ONNX model's integers, by multiplier and shift
   std::vector<std::string> classes = {};         // names, where the model has none
   std::string licence = {}, source = {};         // for the metadata; empty: none
 };

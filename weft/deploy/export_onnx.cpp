@@ -9,8 +9,8 @@
 #include "weft/deploy/run_pictures.h"
 #include "weft/onnx/export/export_graph.h"
 #include "weft/ops/ops.h"
-#include "weft/passes/clean/eliminate_dead_code.h"
 #include "weft/passes/clean/fold_tensors.h"
+#include "weft/passes/integer/form_integer_products.h"
 #include "weft/program/run_data.h"
 #include "weft/run/weights_file.h"
 
@@ -58,8 +58,9 @@ onnx::Model export_run(const Library& library, const run::LoadedRun& run, const 
                                     run.spec.model.options, std::move(parameters), options);
   for (const auto& [key, text] : run::weights_metadata(run.spec, run.data))
     if (key != "format" && key != "data") model.metadata.emplace(key, text);
-  if (!options.preprocesses) return model;
   const auto pictures = run_pictures(run.data);
+  if (pictures) model.metadata.merge(picture_metadata(*pictures));
+  if (!options.preprocesses) return model;
   if (!pictures)
     fail(ErrorKind::usage,
          "the run reads no pictures that it normalises, so there is nothing to prepare; leave "
@@ -83,8 +84,12 @@ onnx::Model export_file(const Library& library, onnx::Model model, const std::ma
   const int64_t batch = fixed ? *fixed : options.batch > 0 ? options.batch : 2, other_batch = batch + 1;
   // Weights of recurrent layers are written from their numbers, which the import has put together.
   const auto device = library.device.make({.threads = 1, .kernels = library.kernels});
+  const int64_t opset = options.opset > 0 ? options.opset : onnx::kUsualOpset;
   const auto graph_of = [&](int64_t size) {
-    return passes::eliminate_dead_code(passes::fold_tensors(graphs.graph_for(size), *device));
+    const Graph folded = passes::fold_tensors(graphs.graph_for(size), *device);
+    // What this version cannot say of integers becomes reals.
+    return passes::fold_dequantized(folded, *device,
+                                    [&](const Node& node) { return onnx::first_opset_for(folded, node) > opset; });
   };
   const Graph graph = graph_of(batch);
   std::optional<Graph> other;
@@ -95,7 +100,7 @@ onnx::Model export_file(const Library& library, onnx::Model model, const std::ma
                               .other_batch = other_batch,
                               .parameters = {},
                               .metadata = std::move(metadata)};
-  if (options.opset > 0) request.opset = options.opset;
+  request.opset = opset;
   return onnx::export_graph(request);
 }
 

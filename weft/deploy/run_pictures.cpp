@@ -25,4 +25,9 @@ std::optional<engine::PictureInput> run_pictures(const spec::DataDescription& da
   return pictures;
 }
 
+std::map<std::string, std::string> picture_metadata(const engine::PictureInput& pictures) {
+  return {{kResizeMetadata, std::to_string(pictures.resize)},
+          {kDecodeMetadata, pictures.decodes_exactly ? "exact" : "scaled"}};
+}
+
 }  // namespace weft::deploy
