@@ -3,11 +3,16 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "tests/cli/program.h"
+#include "weft/cpu/cpu_backend.h"
+#include "weft/engine/engine.h"
 #include "weft/engine/model_file.h"
 #include "weft/onnx/file/model_file.h"
+#include "weft/ops/all.h"
 #include "weft/tensor/npy.h"
 #include "weft/tensor/safetensors.h"
 
@@ -59,6 +64,66 @@ TEST_F(QuantizeCommand, ACompiledFileComputesWithIntegers) {
   EXPECT_LT(report["constant_bytes"].get<int64_t>(), 100'000) << "61,706 weights of one byte each";
 }
 
+class FixedRequantization : public QuantizeCommand {
+ protected:
+  /// The first output of a batch of images, with these kernels.
+  static Tensor output_of(const engine::DeployedModel& model, KernelTable kernels) {
+    const OpRegistry ops = ops::make_registry();
+    const CpuBackend device(1, std::move(kernels));
+    engine::Engine engine(model, ops, device);
+    Tensor images(engine.input_type(0, 5));
+    for (int64_t at = 0; at < images.elements(); ++at) images.data_as<float>()[at] = static_cast<float>(at % 17) / 17;
+    engine::Stream stream(engine);
+    stream.set_input(0, images.data());
+    stream.run(5);
+    return stream.output(0);
+  }
+};
+
+TEST_F(FixedRequantization, GivesWhatTheReferenceGives) {
+  ASSERT_EQ(weft({"export", "lenet5", "net.onnx"}).code, 0);
+  const Outcome outcome = weft({"quantize", "net.onnx", "--drawn-samples", "8", "--symmetric", "--requantize", "fixed",
+                                "-o", "fixed.weft", "--threads", "1"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const engine::DeployedModel model = engine::read_model(path("fixed.weft"));
+  EXPECT_THAT(model.graphs.at(0).text, HasSubstr("rounding=\"fixed\""));
+  const Tensor own = output_of(model, standard_kernels()), expected = output_of(model, reference_kernels());
+  ASSERT_EQ(own.type(), expected.type());
+  // The last layer ends in reals, whose last bit a fused multiplication may change; a step of its sum is far more.
+  for (int64_t at = 0; at < own.elements(); ++at)
+    EXPECT_NEAR(own.data_as<float>()[at], expected.data_as<float>()[at], 1e-6);
+}
+
+TEST_F(FixedRequantization, RunsByTheCommandAndIsAsNearAsTheFloatKind) {
+  train();
+  ASSERT_EQ(quantize({"-o", "float.weft"}).code, 0);
+  ASSERT_EQ(quantize({"-o", "fixed.weft", "--requantize", "fixed"}).code, 0);
+  Tensor images(DType::f32, Shape{6, 1, 8, 8});
+  for (int64_t at = 0; at < images.elements(); ++at) images.data_as<float>()[at] = static_cast<float>(at % 7) / 7;
+  write_npy(path("images.npy"), images);
+  const auto logits_of = [&](const std::string& file) {
+    const Outcome inferred = weft({"infer", file, "--input", "images.npy", "--output-dir", "out", "--threads", "1"});
+    EXPECT_EQ(inferred.code, 0) << inferred.err;
+    return read_npy(path("out/logits.npy"));
+  };
+  const Tensor real = logits_of("float.weft"), fixed = logits_of("fixed.weft");
+  for (int64_t at = 0; at < real.elements(); ++at)
+    EXPECT_NEAR(fixed.data_as<float>()[at], real.data_as<float>()[at], 0.2);
+}
+
+TEST_F(FixedRequantization, IsRefusedForFilesThatCannotSayIt) {
+  train();
+  expect_error(quantize({"-o", "int8.onnx", "--requantize", "fixed"}), 2, "--requantize fixed: ONNX");
+  expect_error(quantize({"-o", "int8.safetensors", "--requantize", "fixed"}), 2, "name the output FILE.weft");
+}
+
+TEST_F(FixedRequantization, IsRefusedWhereNothingIsRequantized) {
+  train();
+  const Outcome outcome = quantize({"-o", "int4.weft", "--bits", "4", "--requantize", "fixed"});
+  EXPECT_EQ(outcome.code, 2) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("no layer of this model gives integers to another"));
+}
+
 TEST_F(QuantizeCommand, AnOnnxFileWantsData) {
   ASSERT_EQ(weft({"export", "mlp", "net.onnx"}).code, 0);
   expect_error(weft({"quantize", "net.onnx", "-o", "int8.onnx"}), 2, "an ONNX file wants --data SPEC");
@@ -88,6 +153,52 @@ TEST_F(QuantizeCommand, FourBitsAreSmallerThanEight) {
   EXPECT_LT(fs::file_size(path("int2.onnx")), fs::file_size(path("int4.onnx")));
 }
 
+TEST_F(QuantizeCommand, ACompiledFileHoldsFourAndTwoBitsPackedAndGivesTheSame) {
+  ASSERT_EQ(weft({"export", "mlp", "net.onnx"}).code, 0);
+  Tensor images(DType::f32, Shape{3, 1, 28, 28});
+  for (int64_t at = 0; at < images.elements(); ++at) images.data_as<float>()[at] = static_cast<float>(at % 13) / 13;
+  write_npy(path("images.npy"), images);
+  const int64_t weights = 784 * 512 + 512 * 256 + 256 * 10;
+  for (const int bits : {4, 2}) {
+    for (const std::string file : {"q.onnx", "q.weft"}) {
+      const Outcome outcome = weft({"quantize", "net.onnx", "--drawn-samples", "8", "--bits", std::to_string(bits),
+                                    "-o", file, "--threads", "1", "--force"});
+      ASSERT_EQ(outcome.code, 0) << outcome.err;
+      // A scale for 32 weights; biases, names and the graph.
+      EXPECT_LT(fs::file_size(path(file)), static_cast<uintmax_t>(weights * bits / 8 + weights / 32 * 4 + 20'000))
+          << file << " of " << bits << " bits";
+      const Outcome inferred =
+          weft({"infer", file, "--input", "images.npy", "--output-dir", "of-" + file, "--threads", "1"});
+      ASSERT_EQ(inferred.code, 0) << inferred.err;
+    }
+    const Tensor compiled = read_npy(path("of-q.weft/logits.npy")), onnx = read_npy(path("of-q.onnx/logits.npy"));
+    ASSERT_EQ(compiled.shape(), onnx.shape());
+    EXPECT_EQ(std::memcmp(compiled.data(), onnx.data(), static_cast<size_t>(onnx.bytes())), 0) << bits << " bits";
+  }
+}
+
+TEST_F(QuantizeCommand, AnOlderVersionHasTheRealsOfFourBits) {
+  ASSERT_EQ(weft({"export", "mlp", "net.onnx"}).code, 0);
+  ASSERT_EQ(
+      weft({"quantize", "net.onnx", "--drawn-samples", "8", "--bits", "4", "-o", "q.onnx", "--threads", "1"}).code, 0);
+  ASSERT_EQ(weft({"export", "q.onnx", "new.onnx", "--opset", "21"}).code, 0);
+  const Outcome older = weft({"export", "q.onnx", "old.onnx", "--opset", "17"});
+  ASSERT_EQ(older.code, 0) << older.err;
+  write_npy(path("images.npy"), Tensor(DType::f32, Shape{1, 1, 28, 28}));
+  const auto logits_of = [&](const std::string& file) {
+    const Outcome inferred = weft({"infer", file, "--input", "images.npy", "--output-dir", "out", "--threads", "1"});
+    EXPECT_EQ(inferred.code, 0) << inferred.err;
+    return read_npy(path("out/logits.npy"));
+  };
+  const Tensor expected = logits_of("q.onnx");
+  for (const std::string file : {"new.onnx", "old.onnx"}) {
+    const Tensor logits = logits_of(file);
+    for (int64_t at = 0; at < expected.elements(); ++at)
+      EXPECT_NEAR(logits.data_as<float>()[at], expected.data_as<float>()[at], 1e-4) << file;
+  }
+  EXPECT_LT(5 * fs::file_size(path("new.onnx")), fs::file_size(path("old.onnx")));
+}
+
 TEST_F(QuantizeCommand, WritesIntegersAndScalesAsSafetensors) {
   train();
   ASSERT_EQ(quantize({"-o", "int8.safetensors"}).code, 0);
@@ -111,6 +222,64 @@ TEST_F(QuantizeCommand, LayersAreChosenByOtherSamplesThanThoseThatMeasure) {
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("layers chosen by"));
   EXPECT_THAT(outcome.out, HasSubstr("other training samples"));
+}
+
+class QuantizedLanguageModel : public QuantizeCommand {
+ protected:
+  void SetUp() override {
+    QuantizeCommand::SetUp();
+    std::string text;
+    for (int at = 0; at < 400; ++at) text += at % 3 == 0 ? "abcdefgh " : "hgfa ";
+    write_all(path("t.txt"), text);
+    const Outcome trained = weft({"train",
+                                  "--model",
+                                  "transformer_lm",
+                                  "--data",
+                                  "text:t.txt?length=16",
+                                  "--run",
+                                  "run",
+                                  "--batch",
+                                  "8",
+                                  "--threads",
+                                  "1",
+                                  "--quiet",
+                                  "--epochs",
+                                  "1",
+                                  "--set",
+                                  "optimizer.name=adamw",
+                                  "--set",
+                                  "optimizer.learning_rate=0.01",
+                                  "--set",
+                                  "model.width=32",
+                                  "--set",
+                                  "model.layers=1"});
+    ASSERT_EQ(trained.code, 0) << trained.err;
+  }
+  /// The two numbers of a row of the table.
+  static std::pair<double, double> row(const std::string& table, const std::string& name) {
+    std::pair<double, double> numbers{-1, -1};
+    const size_t at = table.find(name);
+    if (at != std::string::npos) std::istringstream(table.substr(at + name.size())) >> numbers.first >> numbers.second;
+    return numbers;
+  }
+};
+
+TEST_F(QuantizedLanguageModel, IsMeasuredByThePerplexityThatEvaluationMeasures) {
+  const Outcome outcome = quantize({"-o", "int8.onnx"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const double evaluated = nlohmann::json::parse(weft({"eval", "run", "--json"}).out)["perplexity"].get<double>();
+  const auto [before, after] = row(outcome.out, "perplexity");
+  EXPECT_NEAR(before, evaluated, 1e-3 * evaluated) << outcome.out;
+  EXPECT_NEAR(after, evaluated, 0.1 * evaluated) << outcome.out;
+  EXPECT_THAT(outcome.out, Not(HasSubstr("accuracy")));
+}
+
+TEST_F(QuantizedLanguageModel, HasALimitInPerCentOfThePerplexity) {
+  const Outcome outcome = quantize({"-o", "int2.onnx", "--bits", "2", "--accuracy-drop", "0.5"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto [before, after] = row(outcome.out, "perplexity");
+  EXPECT_LT(after, 1.05 * before) << outcome.out;
+  EXPECT_THAT(outcome.out, HasSubstr("layers chosen by"));
 }
 
 TEST_F(QuantizeCommand, DrawnSamplesWantNoDataAndSayThatTheAccuracyIsUnknown) {

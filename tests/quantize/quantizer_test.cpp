@@ -11,6 +11,7 @@
 #include "weft/base/error.h"
 #include "weft/base/rng.h"
 #include "weft/cpu/cpu_backend.h"
+#include "weft/data/dataset/dataset.h"
 #include "weft/engine/onnx_session.h"
 #include "weft/ops/all.h"
 #include "weft/quantize/accuracy.h"
@@ -444,9 +445,95 @@ TEST_F(QuantizerTest, ClassesOfNaNAreAnError) {
                              tensor.data_as<float>()[0] = NAN;
                              return tensor;
                            }},
-                          [](int64_t) { return std::vector<int32_t>(4, 0); }};
-  EXPECT_THAT(test::error_of([&] { accuracy(small_model(), data, runner_); }, ErrorKind::numeric),
-              HasSubstr("begins with a NaN"));
+                          [](int64_t) { return Tensor(DType::i32, Shape{4}); }};
+  EXPECT_THAT(test::error_of([&] { measure(small_model(), data, runner_); }, ErrorKind::numeric),
+              HasSubstr("has a NaN for a sample of batch 0"));
+}
+
+/// A model that gives what it reads, and data of one batch of it.
+class Measured : public QuantizerTest {
+ protected:
+  double measured(const Tensor& output, const Tensor& targets, Criterion criterion) {
+    onnx::Model model;
+    model.ir_version = 8;
+    model.opsets[""] = 17;
+    model.graph.inputs = {info("x", output.shape().dims())};
+    model.graph.outputs = {info("logits", output.shape().dims())};
+    model.graph.nodes = {onnx::node_with_output("Identity", {"x"}, "logits")};
+    const LabelledData data{{1, [&](int64_t) { return output; }}, [&](int64_t) { return targets; }, criterion};
+    return measure(model, data, runner_);
+  }
+  static Tensor labels(const Shape& shape, const std::vector<int32_t>& numbers) {
+    return Tensor::of_i32(shape, numbers);
+  }
+};
+
+TEST_F(Measured, PerplexityIsTheExponentOfTheMeanOverTokensThatCount) {
+  const float three = std::log(3.0f);  // beside a 0: three quarters
+  const Tensor output = Tensor::of({1, 3, 2}, {{three, 0, 0, 0, 9, -9}});
+  EXPECT_NEAR(measured(output, labels({1, 3}, {0, 1, data::kIgnoredTarget}), Criterion::perplexity),
+              std::sqrt(4.0 / 3 * 2), 1e-6);
+  const Tensor rows = Tensor::of({3, 2}, {{three, 0, 0, 0, 9, -9}});  // the same, a row each
+  EXPECT_NEAR(measured(rows, labels({1, 3}, {0, 1, data::kIgnoredTarget}), Criterion::perplexity),
+              std::sqrt(4.0 / 3 * 2), 1e-6);
+}
+
+TEST_F(Measured, AccuracyOfPixelsReadsClassesBehindTheBatch) {
+  const Tensor output = Tensor::of({1, 2, 1, 4}, {{1, 0, 1, 0, 0, 1, 0, 1}});
+  EXPECT_EQ(measured(output, labels({1, 1, 4}, {0, 1, 1, data::kIgnoredTarget}), Criterion::accuracy), 2.0 / 3);
+}
+
+TEST_F(Measured, ValuesHaveASquaredError) {
+  EXPECT_EQ(measured(Tensor::of({2, 1}, {{1, 5}}), Tensor::of({2, 1}, {{0, 2}}), Criterion::squared_error), 5.0);
+}
+
+TEST_F(Measured, AnOutputWithoutARowForEachTargetIsRefused) {
+  EXPECT_THAT(
+      test::error_of(
+          [&] {
+            measured(random_tensor({2, 3, 4}, 1), labels({2, 5}, std::vector<int32_t>(10)), Criterion::perplexity);
+          },
+          ErrorKind::shape),
+      HasSubstr("the output 'logits' is f32[2,3,4], which is no row of f32 for each target of i32[2,5]"));
+}
+
+TEST(LossOf, IsPointsOfAnAccuracyAndPerCentOfTheOthers) {
+  EXPECT_DOUBLE_EQ(loss_of(Criterion::accuracy, 0.9, 0.875), 2.5);
+  EXPECT_DOUBLE_EQ(loss_of(Criterion::perplexity, 4, 5), 25);
+  EXPECT_DOUBLE_EQ(loss_of(Criterion::squared_error, 4, 3), -25);
+}
+
+TEST_F(QuantizerTest, MasksAreFilledAsTrainingFillsThem) {
+  onnx::Model model;
+  model.ir_version = 8;
+  model.opsets[""] = 17;
+  onnx::ValueInfo tokens = info("input_ids", {2, 3}), mask = info("attention_mask", {2, 3});
+  tokens.dtype = mask.dtype = DType::i64;
+  model.graph.inputs = {mask, tokens};
+  model.graph.outputs = {info("logits", {2, 3, 4})};
+  model.graph.initializers["table"] = random_tensor({5, 8}, 1);
+  model.graph.initializers["w"] = random_tensor({8, 4}, 2);
+  Tensor axes(DType::i64, Shape{1});
+  *axes.data_as<int64_t>() = 2;
+  model.graph.initializers["axes"] = axes;
+  OnnxNode cast = onnx::node_with_output("Cast", {"attention_mask"}, "m");
+  cast.attributes["to"].value = int64_t{1};
+  model.graph.nodes = {onnx::node_with_output("Gather", {"table", "input_ids"}, "e"), cast,
+                       onnx::node_with_output("Unsqueeze", {"m", "axes"}, "u"),
+                       onnx::node_with_output("Mul", {"e", "u"}, "h"),
+                       onnx::node_with_output("MatMul", {"h", "w"}, "logits")};
+  const CalibrationData words{1, [](int64_t) {
+                                Tensor batch(DType::i32, Shape{2, 3});
+                                for (int at = 0; at < 6; ++at) batch.data_as<int32_t>()[at] = at % 5;
+                                return batch;
+                              }};
+  const Quantizer quantizer(model, {}, words, runner_);
+  const std::vector<LayerError> errors = quantizer.layer_errors({});
+  ASSERT_EQ(errors.size(), 1U);
+  EXPECT_GT(errors[0].signal_to_noise, 20);
+  const auto inputs = inputs_for(model, words.batch(0));
+  EXPECT_EQ(inputs.at("attention_mask").tensor()->data_as<int64_t>()[5], 1);
+  EXPECT_EQ(inputs.at("input_ids").tensor()->data_as<int64_t>()[4], 4);
 }
 
 /// x -> conv, relu -> batch norm, relu, conv -> joined with what it read -> batch norm, relu, conv -> 5 logits, as
@@ -520,9 +607,9 @@ TEST(LeaveOutFirst, TakesAsFewAsWillDo) {
   const std::vector<std::string> layers{"a", "b", "c", "d", "e", "f", "g"};
   for (size_t needed = 1; needed <= layers.size(); ++needed) {
     int measured = 0;
-    const MixedPrecision found = leave_out_first(layers, 0.9, [&](const std::set<std::string>& left_out) {
+    const MixedPrecision found = leave_out_first(layers, 0.5, [&](const std::set<std::string>& left_out) {
       ++measured;
-      return left_out.size() >= needed ? 0.95 : 0.5;
+      return left_out.size() >= needed ? 0.4 : 5.0;
     });
     EXPECT_EQ(found.left_out.size(), needed);
     EXPECT_LE(measured, 6);
@@ -530,9 +617,9 @@ TEST(LeaveOutFirst, TakesAsFewAsWillDo) {
 }
 
 TEST(LeaveOutFirst, EndsWithAllWhereNothingHelps) {
-  const MixedPrecision found = leave_out_first({"a", "b"}, 0.9, [](const auto&) { return 0.1; });
+  const MixedPrecision found = leave_out_first({"a", "b"}, 0.5, [](const auto&) { return 3.0; });
   EXPECT_EQ(found.left_out.size(), 2u);
-  EXPECT_EQ(found.accuracy, 0.1);
+  EXPECT_EQ(found.loss, 3.0);
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 #include "weft/base/error.h"
 #include "weft/engine/onnx_session.h"
 #include "weft/onnx/operators/helpers.h"
+#include "weft/onnx/train/onnx_model.h"
+#include "weft/tensor/element.h"
 
 namespace weft::quantize {
 
@@ -101,7 +103,25 @@ class InputSampler {
   std::vector<SecondMoments> moments_;
 };
 
+/// Tokens come as i32, and a model may want i64.
+Tensor as_wanted(const onnx::ValueInfo& info, const Tensor& samples) {
+  const DType wanted = info.dtype.value_or(samples.dtype());
+  if (wanted == samples.dtype() || !is_integer(wanted) || !is_integer(samples.dtype())) return samples;
+  Tensor result(wanted, samples.shape());
+  for (int64_t at = 0; at < result.elements(); ++at)
+    convert_element(samples.dtype(), samples.data(), at, wanted, result.data(), at);
+  return result;
+}
+
 }  // namespace
+
+std::map<std::string, onnx::HostValue> inputs_for(const onnx::Model& model, const Tensor& samples) {
+  const onnx::Inputs inputs = onnx::inputs_of(model);
+  std::map<std::string, onnx::HostValue> values{{inputs.fed.name, as_wanted(inputs.fed, samples)}};
+  for (const onnx::ValueInfo& info : inputs.companions)
+    values.emplace(info.name, onnx::companion_values(model, info, samples.shape()));
+  return values;
+}
 
 void run_and_look(const onnx::Model& model, const std::set<std::string>& values, const CalibrationData& data,
                   const Runner& runner, const std::function<void(const std::string&, const Tensor&)>& look) {
@@ -118,15 +138,12 @@ void run_and_look(const onnx::Model& model, const std::set<std::string>& values,
   }
   engine::OnnxSession session(std::move(watched), runner.ops, runner.device,
                               {.compile = {.precision = {runner.precision, {}}, .threads = runner.device.threads()}});
-  const std::vector<onnx::ValueInfo> wanted = session.inputs();
-  if (wanted.size() != 1)
-    fail(ErrorKind::usage, "the model has {} inputs; weft calibrates models of one", wanted.size());
   for (int64_t batch = 0; batch < data.batches; ++batch) {
-    const Tensor input = data.batch(batch);
-    const auto outputs = session.run({{wanted[0].name, input}});
+    const std::map<std::string, onnx::HostValue> given = inputs_for(model, data.batch(batch));
+    const auto outputs = session.run(given);
     for (const std::string& value : values) {
-      if (value == wanted[0].name) {
-        look(value, input);
+      if (const auto input = given.find(value); input != given.end()) {
+        look(value, *input->second.tensor());
         continue;
       }
       const Tensor* tensor = outputs.at(value).tensor();

@@ -15,7 +15,7 @@
 
 namespace weft::quantize {
 
-/// Samples in batches, each as the model's one input wants it; the last may be smaller.
+/// Samples in batches, each as the model's input wants it; the last may be smaller.
 struct CalibrationData {
   int64_t batches = 0;
   std::function<Tensor(int64_t batch)> batch;
@@ -29,7 +29,11 @@ struct Runner {
   DType precision = DType::f32;  // of convolutions and matrix products of reals
 };
 
-/// Calls look(name, tensor) with these values of every batch. Error(usage) where the model has not one input.
+/// Values for the model's inputs: what the data feed, and masks, token types and positions as training fills them.
+/// Error(usage) where the data would have to feed several.
+std::map<std::string, onnx::HostValue> inputs_for(const onnx::Model& model, const Tensor& samples);
+
+/// Calls look(name, tensor) with these values of every batch. Error(usage) as inputs_for().
 void run_and_look(const onnx::Model& model, const std::set<std::string>& values, const CalibrationData& data,
                   const Runner& runner, const std::function<void(const std::string&, const Tensor&)>& look);
 

@@ -58,7 +58,7 @@ double latency(const onnx::Model& model, const Library& library, const Device& d
   constexpr int kRuns = 31;
   engine::OnnxSession session(model, library.ops, device,
                               {.compile = {.precision = {precision, {}}, .threads = device.threads()}});
-  const std::map<std::string, onnx::HostValue> inputs{{session.inputs().at(0).name, sample}};
+  const auto inputs = quantize::inputs_for(model, sample);
   std::vector<double> seconds;
   for (int run = 0; run < kRuns + 3; ++run) {
     const auto started = std::chrono::steady_clock::now();
@@ -77,17 +77,19 @@ Tensor first_sample(const Tensor& batch) {
   return sample;
 }
 
+constexpr const char* kFixed = "fixed";  // as the op's attribute has it
+
 /// What layers that stay reals compute in: the file says so, or f32 is all that its form knows.
 DType precision_of_rest(const std::string& path, const Device& device) {
   return std::filesystem::path(path).extension() == ".weft" && device.computes_fast(DType::bf16) ? DType::bf16
                                                                                                  : DType::f32;
 }
 
-void write(const Library& library, const std::string& path, const onnx::Model& model, DType precision) {
+void write(const Library& library, const std::string& path, const onnx::Model& model,
+           const deploy::CompileModelOptions& options) {
   const std::string extension = std::filesystem::path(path).extension();
   if (extension == ".onnx") return onnx::write_model(path, model);
-  if (extension == ".weft")
-    return engine::write_model(path, deploy::compile_onnx(library, model, {.precision = precision}));
+  if (extension == ".weft") return engine::write_model(path, deploy::compile_onnx(library, model, options));
   SafetensorsFile file;
   for (const auto& [name, value] : model.graph.initializers)
     if (value.tensor() != nullptr) file.tensors.emplace(name, *value.tensor());
@@ -97,17 +99,27 @@ void write(const Library& library, const std::string& path, const onnx::Model& m
 
 /// What a measurement says of either model.
 struct Measured {
-  double accuracy = 0;
+  double quality = 0;  // by the criterion
   double bytes = 0;
   double seconds = 0;
 };
 
-std::string results(const Measured& before, const Measured& after, bool has_accuracy, const std::string& kind) {
+/// The row of what is measured.
+void add_quality(Table& table, quantize::Criterion criterion, double before, double after) {
+  const std::string name(quantize::name_of(criterion));
+  if (criterion == quantize::Criterion::accuracy) {
+    table.add_row({name, fmt::format("{:.2f} %", 100 * before), fmt::format("{:.2f} %", 100 * after),
+                   fmt::format("{:+.2f} points", 100 * (after - before))});
+    return;
+  }
+  table.add_row({name, fmt::format("{:.4g}", before), fmt::format("{:.4g}", after),
+                 fmt::format("{:+.2f} %", quantize::loss_of(criterion, before, after))});
+}
+
+std::string results(const Measured& before, const Measured& after, std::optional<quantize::Criterion> criterion,
+                    const std::string& kind) {
   Table table({{""}, {"f32", Align::right}, {kind, Align::right}, {"", Align::right}});
-  if (has_accuracy)
-    table.add_row({"accuracy", fmt::format("{:.2f} %", 100 * before.accuracy),
-                   fmt::format("{:.2f} %", 100 * after.accuracy),
-                   fmt::format("{:+.2f} points", 100 * (after.accuracy - before.accuracy))});
+  if (criterion) add_quality(table, *criterion, before.quality, after.quality);
   table.add_row({"size", human_bytes(before.bytes), human_bytes(after.bytes),
                  fmt::format("{:.2f} times smaller", before.bytes / after.bytes)});
   table.add_row({"latency of one sample", fmt::format("{:.3f} ms", 1e3 * before.seconds),
@@ -216,7 +228,7 @@ class QuantizeRun {
     const quantize::Runner plain = runner();
     const quantize::Quantizer quantizer(source_.model, quantizer_options(command_), samples, plain);
     phase_.reset();
-    finish(quantizer, {}, samples.batch(0), {}, {}, false);
+    finish(quantizer, {}, samples.batch(0), {}, {}, std::nullopt);
     fmt::print(
         "\nThe accuracy is unknown: calibrated on {} samples of drawn numbers. Quantize it with data of its own "
         "before you use it.\n",
@@ -231,10 +243,10 @@ class QuantizeRun {
       say(fmt::format("calibration sees {} sample{} only: ranges are those of {} alone; 100 or more are better",
                       calibration.samples(), calibration.samples() == 1 ? "" : "s",
                       calibration.samples() == 1 ? "that one" : "these"));
-    const bool has_classes = source_.test->info().target_kind() == data::TargetKind::sample_class;
+    std::optional<quantize::Criterion> criterion = criterion_of(source_.test->info());
     const bool chooses = command_.accuracy_drop >= 0;
-    if (!has_classes && chooses)
-      fail(ErrorKind::usage, "--accuracy-drop wants data whose targets are classes, and '{}' has others; leave it away",
+    if (!criterion && chooses)
+      fail(ErrorKind::usage, "--accuracy-drop: weft does not measure the texts in images of '{}'; leave it away",
            source_.test->info().name);
     const quantize::CalibrationData samples = calibration.data();
     phase_.emplace("calibrated", 3 * samples.batches, command_.batch);
@@ -243,39 +255,60 @@ class QuantizeRun {
     phase_.reset();
     std::string chosen;
     quantize::MixedPrecision mixed;
-    double least = 0;
     if (chooses) {
       const Choice choice = open_choice(source_, loading_, shuffled_, calibration);
-      const quantize::LabelledData labelled = choice.batches->labelled();
+      const quantize::LabelledData labelled = choice.batches->labelled(*criterion);
       phase_.emplace("chosen by", 2 * labelled.samples.batches, command_.batch);
-      least = quantize::accuracy(quantizer.folded(), labelled, plain) - command_.accuracy_drop / 100;
-      mixed = quantize::leave_out_sensitive(quantizer, least, [&](const std::set<std::string>& layers) {
-        return quantize::accuracy(quantizer.quantized(layers), labelled, runner(precision_with(layers)));
-      });
+      const double real = quantize::measure(quantizer.folded(), labelled, plain);
+      mixed =
+          quantize::leave_out_sensitive(quantizer, command_.accuracy_drop, [&](const std::set<std::string>& layers) {
+            const double quality =
+                quantize::measure(quantizer.quantized(layers), labelled, runner(precision_with(layers)));
+            return quantize::loss_of(*criterion, real, quality);
+          });
       phase_.reset();
       chosen = fmt::format(", layers chosen by {}", choice.what);
     }
     Measured before, after;
-    if (has_classes) {
-      const quantize::LabelledData labelled = test.labelled();
+    if (criterion) {
+      const quantize::LabelledData labelled = test.labelled(*criterion);
       phase_.emplace("evaluated", 2 * labelled.samples.batches, command_.batch);
-      before.accuracy = quantize::accuracy(quantizer.folded(), labelled, plain);
-      after.accuracy =
-          quantize::accuracy(quantizer.quantized(mixed.left_out), labelled, runner(precision_with(mixed.left_out)));
+      if (measure_real(quantizer, labelled, before))
+        after.quality =
+            quantize::measure(quantizer.quantized(mixed.left_out), labelled, runner(precision_with(mixed.left_out)));
+      else
+        criterion.reset();
       phase_.reset();
     }
     fmt::print("{}: calibrated on {} samples of {}{}, measured on {}\n\n", command_.output, calibration.samples(),
                source_.calibration->info().name, chosen, test.samples());
-    finish(quantizer, mixed.left_out, samples.batch(0), before, after, has_classes);
-    if (chooses && mixed.accuracy < least)
-      fail(ErrorKind::numeric, "the accuracy falls by more than {} points even with all layers in {}",
-           command_.accuracy_drop, name_of(rest_));
+    finish(quantizer, mixed.left_out, samples.batch(0), before, after, criterion);
+    if (chooses && mixed.loss > command_.accuracy_drop)
+      fail(ErrorKind::numeric, "the {} is worse by more than {} even with all layers in {}",
+           quantize::name_of(*criterion), in_words(*criterion, command_.accuracy_drop), name_of(rest_));
     return 0;
+  }
+
+  static std::string in_words(quantize::Criterion criterion, double loss) {
+    return fmt::format("{} {}", loss, criterion == quantize::Criterion::accuracy ? "points" : "%");
+  }
+
+  /// False, with a line that says why, where the model gives no answers to such targets, as one of features.
+  bool measure_real(const quantize::Quantizer& quantizer, const quantize::LabelledData& labelled, Measured& before) {
+    const quantize::Runner plain = runner();
+    try {
+      before.quality = quantize::measure(quantizer.folded(), labelled, plain);
+      return true;
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::shape || command_.accuracy_drop >= 0) throw;
+      say(fmt::format("nothing is measured on the data: {}", error.what()));
+      return false;
+    }
   }
 
   /// Writes the file and prints the tables.
   void finish(const quantize::Quantizer& quantizer, const std::set<std::string>& left_out, const Tensor& batch,
-              Measured before, Measured after, bool has_accuracy) {
+              Measured before, Measured after, std::optional<quantize::Criterion> criterion) {
     onnx::Model quantized = quantizer.quantized(left_out);
     quantized.path = command_.output;
     const DType precision = precision_with(left_out);
@@ -283,9 +316,10 @@ class QuantizeRun {
     before.seconds = latency(quantizer.folded(), library_, *device_, sample, DType::f32);
     after.seconds = latency(quantized, library_, *device_, sample, precision);
     before.bytes = static_cast<double>(onnx::print_model(source_.model).size());
-    write(library_, command_.output, quantized, precision);
+    write(library_, command_.output, quantized,
+          {.precision = precision, .requantizes_fixed = command_.requantize == kFixed});
     after.bytes = static_cast<double>(std::filesystem::file_size(command_.output));
-    fmt::print("{}\n{}", results(before, after, has_accuracy, fmt::format("int{}", command_.bits)),
+    fmt::print("{}\n{}", results(before, after, criterion, fmt::format("int{}", command_.bits)),
                layers_in_words(quantizer.layer_errors(left_out), precision));
   }
 
@@ -312,6 +346,9 @@ int quantize_command(const Library& library, const QuantizeCommand& command) {
          "-o {}: weft quantize writes ONNX files, compiled models and safetensors; name it FILE.onnx, FILE.weft or "
          "FILE.safetensors",
          command.output);
+  if (command.requantize == kFixed && extension != ".weft")
+    fail(ErrorKind::usage, "--requantize fixed: {} cannot say it; name the output FILE.weft, or leave it away",
+         extension == ".onnx" ? "ONNX, which knows float scales alone," : "a file of tensors alone");
   std::error_code code;
   if (!command.force && std::filesystem::exists(command.output, code))
     fail(ErrorKind::usage, "'{}' is there already; give another name, or --force to replace it", command.output);
@@ -341,14 +378,16 @@ void add_quantize(CLI::App& app, Action& action, const Library& library) {
   sub->add_flag("--equalize", command->equalizes, "Make the ranges of channels between layers alike first");
   sub->add_flag("--adaround", command->adaptive, "Learn for each weight of 8 bits whether to round up or down");
   sub->add_flag("--keep-bias", command->keeps_bias, "Do not correct biases for what rounding does to means");
+  sub->add_option("--requantize", command->requantize,
+                  "How sums become 8 bits: times a float, or of FILE.weft by a fixed multiplier and a shift")
+      ->check(CLI::IsMember({"float", kFixed}));
   sub->add_option("--bits", command->bits, "Of weights: 4 and 2 for matrix products alone, by groups")
       ->check(CLI::IsMember({8, 4, 2}));
   sub->add_option("--group", command->group, "Weights of 4 and 2 bits that share a scale; default: 32")
       ->check(CLI::Range(int64_t{2}, int64_t{65536}));
-  sub->add_option(
-         "--accuracy-drop", command->accuracy_drop,
-         "Leave the most sensitive layers as reals until the accuracy falls by no more points than this, on the "
-         "validation part or on other training samples")
+  sub->add_option("--accuracy-drop", command->accuracy_drop,
+                  "Leave the most sensitive layers as reals until the accuracy falls by no more points than this, or a "
+                  "perplexity rises by no more per cent, on the validation part or on other training samples")
       ->check(CLI::Range(0.0, 100.0));
   sub->add_option("--drawn-samples", command->drawn_samples,
                   "Calibrate with so many samples of drawn numbers: where only speed matters")

@@ -8,6 +8,7 @@
 #include "weft/data/open_dataset.h"
 #include "weft/deploy/export_onnx.h"
 #include "weft/onnx/file/model_file.h"
+#include "weft/onnx/train/onnx_model.h"
 #include "weft/program/run_data.h"
 #include "weft/quantize/model_graph.h"
 #include "weft/run/loaded_run.h"
@@ -109,50 +110,64 @@ Batches::Batches(const data::Dataset& dataset, data::LoaderOptions options, int6
       loader_(dataset, with_batch(std::move(options), batch_)) {}
 
 quantize::CalibrationData Batches::data() const {
-  return {(samples_ + batch_ - 1) / batch_, [this](int64_t index) { return samples_of(load(index), index); }};
-}
-
-quantize::LabelledData Batches::labelled() const {
-  return {data(), [this](int64_t index) {
+  return {(samples_ + batch_ - 1) / batch_, [this](int64_t index) {
             const data::Batch batch = load(index);
-            const auto* labels = batch.targets.data_as<int32_t>();
-            return std::vector<int32_t>(labels, labels + rows_of(batch, index));
+            return filled_rows(batch.samples, batch, index);
           }};
 }
 
-/// Without the rows that fill a batch up.
-Tensor Batches::samples_of(const data::Batch& batch, int64_t index) const {
+quantize::LabelledData Batches::labelled(quantize::Criterion criterion) const {
+  return {data(),
+          [this](int64_t index) {
+            const data::Batch batch = load(index);
+            return filled_rows(batch.targets, batch, index);
+          },
+          criterion};
+}
+
+Tensor Batches::filled_rows(const Tensor& tensor, const data::Batch& batch, int64_t index) const {
   const int64_t rows = rows_of(batch, index);
-  Shape shape = batch.samples.shape();
-  if (rows == shape[0]) return batch.samples;
+  Shape shape = tensor.shape();
+  if (rows == shape[0]) return tensor;
   shape[0] = rows;
-  Tensor result(batch.samples.dtype(), shape);
-  std::copy_n(batch.samples.data_as<std::byte>(), result.bytes(), result.data_as<std::byte>());
+  Tensor result(tensor.dtype(), shape);
+  std::copy_n(tensor.data_as<std::byte>(), result.bytes(), result.data_as<std::byte>());
   return result;
 }
 
-quantize::CalibrationData drawn_samples(const onnx::Model& model, int64_t count, int64_t batch, uint64_t seed) {
-  const onnx::ValueInfo* input = nullptr;
-  for (const onnx::ValueInfo& info : model.graph.inputs) {
-    if (model.graph.initializers.contains(info.name)) continue;
-    if (input != nullptr) fail(ErrorKind::usage, "'{}' has several inputs; weft calibrates models of one", model.path);
-    input = &info;
+std::optional<quantize::Criterion> criterion_of(const data::DatasetInfo& info) {
+  switch (info.target_kind()) {
+    case data::TargetKind::sample_class:
+    case data::TargetKind::pixel_classes:
+      return quantize::Criterion::accuracy;
+    case data::TargetKind::next_tokens:
+    case data::TargetKind::sequence:
+      return quantize::Criterion::perplexity;
+    case data::TargetKind::values:
+      return quantize::Criterion::squared_error;
+    case data::TargetKind::text:
+      break;
   }
-  const bool are_tokens = input != nullptr && (input->dtype == DType::i32 || input->dtype == DType::i64);
-  const int64_t tokens = are_tokens ? rows_of_table(model, input->name) : 0;
-  if (input == nullptr || !input->shape || (input->dtype != DType::f32 && tokens == 0) || input->shape->empty())
+  return std::nullopt;
+}
+
+quantize::CalibrationData drawn_samples(const onnx::Model& model, int64_t count, int64_t batch, uint64_t seed) {
+  const onnx::ValueInfo input = onnx::inputs_of(model).fed;
+  const bool are_tokens = input.dtype == DType::i32 || input.dtype == DType::i64;
+  const int64_t tokens = are_tokens ? rows_of_table(model, input.name) : 0;
+  if (!input.shape || (input.dtype != DType::f32 && tokens == 0) || input.shape->empty())
     fail(
         ErrorKind::usage,
         "--drawn-samples draws reals, or the rows of a table that the model gathers, and '{}' reads {}; give it --data",
-        model.path, input == nullptr ? "nothing" : describe(*input));
+        model.path, describe(input));
   std::vector<int64_t> dims;
-  for (const onnx::Dimension& dimension : *input->shape) {
+  for (const onnx::Dimension& dimension : *input.shape) {
     if (!dimension.size && !dims.empty())
-      fail(ErrorKind::usage, "'{}' leaves the size of its input {} open; give it --data", model.path, describe(*input));
+      fail(ErrorKind::usage, "'{}' leaves the size of its input {} open; give it --data", model.path, describe(input));
     dims.push_back(dimension.size.value_or(std::min(batch, count)));
   }
   const int64_t rows = std::max<int64_t>(1, dims[0]);
-  return {(count + rows - 1) / rows, [dims, seed, tokens, dtype = *input->dtype](int64_t index) {
+  return {(count + rows - 1) / rows, [dims, seed, tokens, dtype = *input.dtype](int64_t index) {
             Tensor tensor(dtype, Shape{dims});
             RandomStream random(mix(seed, static_cast<uint64_t>(index)));
             for (int64_t at = 0; at < tensor.elements(); ++at) {

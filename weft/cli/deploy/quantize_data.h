@@ -18,12 +18,13 @@ namespace weft::cli {
 
 struct QuantizeCommand {
   std::string source, data, output, checkpoint = "auto", calibration = "mse";
+  std::string requantize = "float";
   std::vector<double> mean, deviation;
   std::optional<int64_t> samples, test_samples;  // nullopt: 512, and all
   int64_t batch = 32, threads = 0, bits = 8, seed = 0;
   std::optional<int64_t> group;
   int64_t drawn_samples = 0;  // 0: the data's
-  double accuracy_drop = -1;  // in points; below 0: no limit
+  double accuracy_drop = -1;  // in points, or in per cent of a perplexity; below 0: no limit
   bool per_tensor = false, symmetric = false, equalizes = false, adaptive = false, keeps_bias = false, force = false;
 };
 
@@ -36,6 +37,9 @@ struct QuantizeSource {
 };
 QuantizeSource open_source(const Library& library, const QuantizeCommand& command);
 
+/// What is measured of such data; nullopt: nothing, of the letters in an image.
+std::optional<quantize::Criterion> criterion_of(const data::DatasetInfo& info);
+
 /// Batches that a loader makes when they are asked for.
 class Batches {
  public:
@@ -44,14 +48,16 @@ class Batches {
 
   int64_t samples() const { return samples_; }
   quantize::CalibrationData data() const;
-  quantize::LabelledData labelled() const;
+  /// With the targets, where `criterion_of` has found what they measure.
+  quantize::LabelledData labelled(quantize::Criterion criterion) const;
 
  private:
   data::Batch load(int64_t index) const { return loader_.load_batch(0, skipped_ + index); }
   int64_t rows_of(const data::Batch& batch, int64_t index) const {
     return std::min(batch.count, samples_ - index * batch_);
   }
-  Tensor samples_of(const data::Batch& batch, int64_t index) const;
+  /// Without the rows that fill a batch up.
+  Tensor filled_rows(const Tensor& tensor, const data::Batch& batch, int64_t index) const;
 
   const int64_t skipped_, samples_, batch_;
   const data::Loader loader_;

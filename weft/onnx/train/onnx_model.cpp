@@ -25,11 +25,7 @@ Companion companion_of(const ValueInfo& info) {
   return is_called("position") ? Companion::positions : Companion::none;
 }
 
-/// The inputs of a model that a run gives: those that the data feed, and what goes with tokens.
-struct Inputs {
-  ValueInfo fed;
-  std::vector<ValueInfo> companions;
-};
+}  // namespace
 
 Inputs inputs_of(const Model& model) {
   Inputs inputs;
@@ -51,7 +47,6 @@ Inputs inputs_of(const Model& model) {
        model.path, names.empty() ? "of nothing" : names);
 }
 
-/// [N,T]: all tokens count, are of one type, and stand one after the other.
 Tensor companion_values(const Model& model, const ValueInfo& info, const Shape& tokens) {
   if (info.shape && info.shape->size() != 2)
     fail(ErrorKind::usage, "[onnx] '{}': the input {} is not of the tokens' shape, so weft cannot fill it", model.path,
@@ -65,6 +60,8 @@ Tensor companion_values(const Model& model, const ValueInfo& info, const Shape& 
                                                        : index % tokens[1]);
   return result;
 }
+
+namespace {
 
 /// [N,classes] as they are; of tokens [N,T,V] and of pixels [N,C,H,W] a row each. Of a larger vocabulary than the
 /// data's the rest is left out.
