@@ -55,6 +55,8 @@ std::optional<DimensionSplit> split_behind(const Graph& graph, const Node& node,
 
 /// Per value how its rows lie among those of the doubled graph; nullopt where it depends on none.
 std::vector<std::optional<DimensionSplit>> find_row_splits(const Graph& own, const Graph& twice) {
+  if (own.values().size() != twice.values().size() || own.nodes().size() != twice.nodes().size())
+    fail(ErrorKind::internal, "'{}' is another graph where it reads twice as many rows", own.name());
   std::vector<std::optional<DimensionSplit>> splits(twice.values().size());
   const auto note = [&](ValueId value, const std::optional<DimensionSplit>& by_rule) {
     const auto dimension = doubled_dimension(own.shape(value), twice.shape(value));
@@ -96,11 +98,12 @@ int64_t pieces_of_update(const spec::RunSpec& spec, int ranks) {
 
 bool draws(const Graph& graph) { return std::any_of(graph.nodes().begin(), graph.nodes().end(), is_draw); }
 
-void draw_by_global_index(models::Model& model, const Graph& twice, int64_t pieces) {
+void draw_by_global_index(models::Model& model, const Graph* twice, int64_t pieces) {
   const Graph& graph = model.graph;
-  if (graph.values().size() != twice.values().size() || graph.nodes().size() != twice.nodes().size())
-    fail(ErrorKind::internal, "'{}' is another graph where it reads twice as many rows", graph.name());
-  const std::vector<std::optional<DimensionSplit>> splits = find_row_splits(graph, twice);
+  const std::vector<std::optional<DimensionSplit>> splits =
+      twice != nullptr
+          ? find_row_splits(graph, *twice)
+          : std::vector<std::optional<DimensionSplit>>(graph.values().size(), std::optional(DimensionSplit{}));
   Rewriter rewriter(graph);
   ValueId place;
   for (size_t index = 0; index < graph.nodes().size(); ++index) {

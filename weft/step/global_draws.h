@@ -23,8 +23,8 @@ int64_t pieces_of_update(const spec::RunSpec& spec, int ranks);
 bool draws(const Graph& graph);
 
 /// Lets the dropouts of a model of one piece draw as one that reads so many pieces at once would. `twice` is the same
-/// model of twice as many rows; by it one sees which dimensions hold rows. What depends on no row is drawn alike for
-/// all. To be called before gradients are added, which read the same mask.
-void draw_by_global_index(models::Model& model, const Graph& twice, int64_t pieces);
+/// model of twice as many rows, by which one sees which dimensions hold rows; null: the first one does. What depends on
+/// no row is drawn alike for all. To be called before gradients are added, which read the same mask.
+void draw_by_global_index(models::Model& model, const Graph* twice, int64_t pieces);
 
 }  // namespace weft::step

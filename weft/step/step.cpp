@@ -196,6 +196,18 @@ TrainingStep build_pipeline(const Library& library, const spec::RunSpec& spec, m
                              *options.nodes, library);
 }
 
+/// The model of twice as many rows; nullopt for one of a file that reads no other number of them.
+std::optional<models::Model> build_doubled(const Library& library, const spec::RunSpec& spec,
+                                           models::ModelInput input) {
+  input.batch *= 2;
+  try {
+    return build_model(library, spec.model.name, input, spec.model.options, models::Mode::training);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::shape) throw;
+    return std::nullopt;
+  }
+}
+
 /// Of ranks that keep all states.
 TrainingStep build_whole_step(const Library& library, const spec::RunSpec& spec, models::ModelInput input,
                               const TrainingStepOptions& options) {
@@ -208,11 +220,8 @@ TrainingStep build_whole_step(const Library& library, const spec::RunSpec& spec,
   batch.expert_ranks = expert_ranks(spec, options.ranks);
   models::Model model = build_model(library, spec.model.name, batch, spec.model.options, models::Mode::training);
   if (const int64_t pieces = pieces_of_update(spec, options.ranks); pieces > 1 && draws(model.graph)) {
-    models::ModelInput twice = batch;
-    twice.batch *= 2;
-    const models::Model doubled =
-        build_model(library, spec.model.name, twice, spec.model.options, models::Mode::training);
-    draw_by_global_index(model, doubled.graph, pieces);
+    const std::optional<models::Model> doubled = build_doubled(library, spec, batch);
+    draw_by_global_index(model, doubled ? &doubled->graph : nullptr, pieces);
   }
   require_experts(model, spec, options.ranks);
   if (!mixed) require_answers(model, spec.model.name, input);
