@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/error_of.h"
 #include "weft/machines/cluster_file.h"
 #include "weft/ops/all.h"
 #include "weft/ops/ops.h"
@@ -52,6 +53,16 @@ TEST(Roofline, KnowsClassAndArithmeticOfNodes) {
   EXPECT_DOUBLE_EQ(work.bytes, 2.0 * (8 * 16 * 32 * 32 + 32 * 16 * 9 + 8 * 32 * 32 * 32));
   const ValueId z = ops::relu(graph, y);
   EXPECT_EQ(work_of(signature_of(graph, graph.value(z).producer)).kind, WorkClass::memory);
+}
+
+TEST(Roofline, AnOpThatStatesNoCostIsNamed) {
+  OpDef op;
+  op.name = "own_op";
+  const NodeSignature node{&op, "a node", {{DType::f32, {8}, {}}}, {{DType::f32, {8}, {}}}, {}};
+  const std::string message = test::error_of([&] { roofline_costs(device())->seconds(node, 1); }, ErrorKind::usage);
+  EXPECT_NE(message.find("[own_op] 'a node': the op does not say what it costs"), std::string::npos) << message;
+  op.work = "copies";
+  EXPECT_GT(roofline_costs(device())->seconds(node, 1), 0) << "it moves what it reads";
 }
 
 TEST(Roofline, ViewsAndCollectivesCostNothing) {

@@ -2,6 +2,7 @@
 #include "tests/ops_registry/example_cases.h"
 #include "weft/cpu/cpu_backend.h"
 #include "weft/graph/verify.h"
+#include "weft/machines/roofline.h"
 
 namespace weft::registry_tests {
 namespace {
@@ -31,6 +32,10 @@ TEST_P(OpDocumentation, IsComplete) {
     EXPECT_LT(static_cast<size_t>(output), most_operands(op.outputs));
     EXPECT_LT(static_cast<size_t>(input), most_operands(op.inputs));
   }
+}
+
+TEST_P(OpDocumentation, StatesItsCost) {
+  EXPECT_TRUE(machines::states_cost(*GetParam())) << "no flops, and the class '" << GetParam()->work << "' computes";
 }
 
 TEST_P(OpDocumentation, EveryExampleIsAValidGraph) {

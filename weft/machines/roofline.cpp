@@ -91,7 +91,17 @@ double seconds_of(const Work& work, const DeviceFile& device, const Calibration&
   return device.launch_seconds + std::max(calibration.arithmetic * arithmetic, calibration.memory * traffic);
 }
 
+bool states_cost(const OpDef& op) {
+  constexpr std::string_view kMoving[] = {"casts", "communication", "copies", "file", "look-ups", "reorders"};
+  return op.flops || op.is_view || std::find(std::begin(kMoving), std::end(kMoving), op.work) != std::end(kMoving);
+}
+
 Work work_of(const NodeSignature& node, const RooflineOptions& options) {
+  if (!states_cost(*node.op))
+    fail(ErrorKind::usage,
+         "[{}] '{}': the op does not say what it costs, so that nothing says how long it takes on a device that is not "
+         "here; give OpDef::flops, or OpDef::work \"copies\" where it only moves what it reads",
+         node.op->name, node.name);
   Work work{.kind = class_of(*node.op), .arithmetic = arithmetic_of(node, options.uses_tf32)};
   if (node.op->flops) work.flops = static_cast<double>(node.op->flops(node.inputs, node.outputs, node.attributes));
   if (work.kind != WorkClass::memory && !node.outputs.empty()) {

@@ -30,12 +30,16 @@ struct Calibration {
 /// Seconds of one call, launch included. Linear in flops and bytes but for the launch and the half sizes.
 double seconds_of(const Work& work, const DeviceFile& device, const Calibration& calibration = {});
 
+/// Whether the op says what it costs: it counts its operations, or by its class it only moves what it reads.
+bool states_cost(const OpDef& op);
+
 struct RooflineOptions {
   bool uses_tf32 = false;  // products of f32 in tf32, where the device has it
   Calibration calibration = {};
 };
 
-/// What the node does, by its op's class of work, counts and types. Layout changes count as copies.
+/// Error(usage) naming the op where it states no cost: nothing would say how long it takes. What the node does, by its
+/// op's class of work, counts and types. Layout changes count as copies.
 Work work_of(const NodeSignature& node, const RooflineOptions& options = {});
 
 /// Times of nodes on the whole device; `threads` is not asked for. Views cost nothing; collectives cost nothing here.

@@ -20,6 +20,7 @@ OpDef space_copy(const char* name, const char* reverse, std::string summary) {
   op.gradient = [reverse](GradContext& context) -> std::vector<ValueId> {
     return {context.graph.add(reverse, {context.output_gradients[0]})};
   };
+  op.work = work::kCopies;
   op.layout_rule = LayoutRule::elementwise;
   op.examples = {
       {"scalar", {f32({})}, {}, {}},

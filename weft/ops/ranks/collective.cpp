@@ -60,7 +60,7 @@ OpDef half_op(const char* name, std::string summary, bool is_start, const Attrib
 
 void add_collective_ops(OpRegistry& registry) {
   registry.add(of_work(work::kCommunication, all_reduce_op()));
-  registry.add(axis_place_op());
+  registry.add(of_work(work::kCopies, axis_place_op()));
   registry.add(of_work(
       work::kCommunication,
       half_op(

@@ -69,6 +69,7 @@ OpDef message_op(const char* name, std::string summary, std::vector<std::string>
       example.inputs = {type};
     op.examples.push_back(std::move(example));
   }
+  op.work = work::kCommunication;
   return op;
 }
 

@@ -61,6 +61,7 @@ OpDef scale_update_op() {
                    attribute("backoff_factor", 0.5, "what it is multiplied by after an overflow"),
                    attribute("growth_interval", int64_t{2000}, "steps without an overflow in a row before it grows")};
   op.infer = infer_scale_update;
+  op.flops = [](const auto&, const auto&, const Attributes&) { return int64_t{4}; };
   op.in_place = {{0, 0}, {1, 1}, {2, 2}, {3, 3}};
   op.is_update = true;
   const std::vector<TensorType> types = {f32({}), i64({}), i64({}), i64({}), f32({})};
