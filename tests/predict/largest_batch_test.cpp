@@ -10,11 +10,10 @@ namespace {
 
 class LargestBatchTest : public testing::Test {
  protected:
-  PlannedModel model(const std::string& memory_limit = "") const {
+  PlannedModel model() const {
     spec::RunSpec spec;
     spec.model.name = "lenet5";
     spec.threads = 1;
-    spec.memory_limit = memory_limit;
     spec::resolve(spec);
     return {
         .spec = spec,
@@ -51,23 +50,13 @@ TEST_F(LargestBatchTest, FitsAndOneMoreDoesNot) {
   }
 }
 
-TEST_F(LargestBatchTest, WithinALimitMoreFitsByComputingTwice) {
-  const machines::ClusterFile file = cluster(20e6);
-  const Place place{.cluster = &file};
-  const auto batch = [&](const std::string& limit) {
-    const PlannedModel of = model(limit);
-    return largest_batch(library_, of, strategy_on(of.spec, place, 1), place).batch;
-  };
-  EXPECT_GT(batch("20MB"), batch(""));
-}
-
 TEST_F(LargestBatchTest, WhereNoneFitsTheErrorSaysSo) {
   const machines::ClusterFile file = cluster(1e5);
   const Place place{.cluster = &file};
   const PlannedModel of = model();
   const std::string message =
       test::error_of([&] { largest_batch(library_, of, strategy_on(of.spec, place, 1), place); }, ErrorKind::usage);
-  EXPECT_NE(message.find("of memory per rank, and one has 100 KB"), std::string::npos) << message;
+  EXPECT_NE(message.find("of memory per rank, and one has 100 kB"), std::string::npos) << message;
 }
 
 }  // namespace

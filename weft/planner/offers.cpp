@@ -12,14 +12,12 @@
 #include "weft/base/format.h"
 #include "weft/base/table.h"
 #include "weft/plot/figure.h"
-#include "weft/search/auto_strategy.h"
 
 namespace weft::planner {
 
 namespace {
 
 constexpr size_t kMostRows = 24, kMostRefused = 5;
-constexpr search::Limits kLimits{.plans = 4, .most_plans = 12};  // of each cluster and number of ranks
 
 /// Predictions that were made, each once: the price of a machine changes none.
 class Predictions {
@@ -54,7 +52,8 @@ class Predictions {
       try {
         predict::Place place = here_;
         place.cluster = candidate.cluster;
-        chosen = fastest_planned(search::choose_strategy(library_, model_, place, candidate.strategy, kLimits));
+        chosen =
+            fastest_planned(search::choose_strategy(library_, model_, place, candidate.strategy, kLimitsOfChoices));
       } catch (const Error& error) {
         if (error.kind() != ErrorKind::usage) throw;
         chosen.why_not = error.what();

@@ -6,8 +6,12 @@
 #include "weft/library/library.h"
 #include "weft/planner/search.h"
 #include "weft/predict/planned_run.h"
+#include "weft/search/auto_strategy.h"
 
 namespace weft::planner {
+
+/// Of plans for the strategy of each open candidate, of which there may be hundreds.
+inline constexpr search::Limits kLimitsOfChoices{.plans = 4, .most_plans = 12};
 
 /// Plans candidates. Keeps references to both.
 Evaluator evaluator_of(const Library& library, const predict::PlannedModel& model, const predict::Place& here);

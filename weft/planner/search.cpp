@@ -117,10 +117,10 @@ void require_one_currency(const std::vector<machines::ClusterFile>& clusters) {
        names.size(), text);
 }
 
-void require_prices(const std::vector<machines::ClusterFile>& clusters) {
+void require_prices(const std::vector<machines::ClusterFile>& clusters, bool spot) {
   std::vector<std::string> files;
   for (const machines::ClusterFile& cluster : clusters) {
-    if (cluster.price.per_host_hour > 0 || cluster.price.spot_per_host_hour > 0) return;
+    if (cluster.price.per_host_hour > 0 || (spot && cluster.price.spot_per_host_hour > 0)) return;
     files.push_back("'" + cluster.file + "'");
   }
   fail(ErrorKind::usage,

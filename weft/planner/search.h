@@ -75,7 +75,8 @@ struct StrategyChoices {
 void require_one_currency(const std::vector<machines::ClusterFile>& clusters);
 
 /// Error(usage) where none of them has a price, so that nothing can be said to keep to a budget, with their files.
-void require_prices(const std::vector<machines::ClusterFile>& clusters);
+/// `spot`: those of spot machines count.
+void require_prices(const std::vector<machines::ClusterFile>& clusters, bool spot);
 
 /// For each cluster: 1, 2, 4... hosts and all of them, on which the ranks can share the recipe's batch; levels of
 /// shared states, 16-bit gradients. Where strategies are open, ranks that cannot share the batch may share layers.

@@ -61,7 +61,7 @@ int search_plans(const Library& library, const PlanOptions& options) {
   const bool is_open = spec.strategy == "auto";
   const std::vector<machines::ClusterFile> clusters = clusters_of(options);
   planner::require_one_currency(clusters);
-  if (goal.budget) planner::require_prices(clusters);
+  if (goal.budget) planner::require_prices(clusters, options.spot);
   const predict::PlannedModel model = planned_model(library, options, spec, /*elsewhere=*/true);
   if (model.samples == 0)
     fail(ErrorKind::usage, "how long the run is follows from its data, which are not here; give --samples N");
