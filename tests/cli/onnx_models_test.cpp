@@ -157,7 +157,7 @@ TEST_F(OnnxModels, ANameThatBindsNothingIsRefused) {
   write(classifier());
   const Outcome outcome = weft({"import", "net.onnx", "--bind", "nope=8"});
   EXPECT_EQ(outcome.code, 2);
-  EXPECT_THAT(outcome.err, HasSubstr("no input of 'net.onnx' has an onnx::open dimension of that name; known: batch"));
+  EXPECT_THAT(outcome.err, HasSubstr("no input of 'net.onnx' has an open dimension of that name; known: batch"));
 }
 
 /// x [batch,seq] + x

@@ -151,10 +151,9 @@ TEST(Recipe, KeysOfWaysThatAreNotTakenAreNamed) {
                                       "pipeline.micro_batches = 7 with mesh.pipeline = 1"}));
   EXPECT_EQ(unused("[mesh]\npipeline = 2\n[pipeline]\nchunks = 5\n"),
             std::vector<std::string>{"pipeline.chunks = 5 with pipeline.schedule = '1f1b'"});
-  EXPECT_EQ(unused("[compression]\nrank = 2\n[averaging]\nadaptive = true\n[lookahead]\nalpha = 0.25\n"),
-            (std::vector<std::string>{"compression.rank = 2 with compression.method = 'none'",
-                                      "averaging.adaptive = true with averaging.period = 0",
-                                      "lookahead.alpha = 0.25 with lookahead.steps = 0"}));
+  EXPECT_EQ(unused("[compression]\nrank = 2\n[lookahead]\nalpha = 0.25\n"),
+            (std::vector<std::string>{"lookahead.alpha = 0.25 with lookahead.steps = 0",
+                                      "compression.rank = 2 with compression.method = 'none'"}));
 }
 
 TEST(Recipe, NoTomlNamesTheLine) {

@@ -117,7 +117,7 @@ int check_command(const Library& library, const CheckOptions& given, comm::Commu
   constant.schedule = {};
   constant.schedule.name = "constant";
   const spec::Course course(options.steps, options.steps);
-  step::StepScalars scalars(constant, course);
+  step::StepScalars scalars(constant, course, parts, part);
   driver.bind_scalars(scalars);
   driver.set_scalar(step::kStop, 0);
   Executor& executor = driver.executor();

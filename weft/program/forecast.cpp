@@ -43,7 +43,7 @@ Duration measured_step(PreparedRun& run, const spec::StepShape& shape, int64_t a
   driver.select(shape);
   const SyntheticBatch batch(driver.graph(), run.run_data.description.info.classes);
   batch.bind(driver.executor());
-  step::StepScalars scalars(run.spec, run.course, 1, 0, run.library);
+  step::StepScalars scalars(run.spec, run.course, /*ranks=*/1, /*place=*/0, run.library);
   driver.bind_scalars(scalars);
   const int64_t shards = step::shards_of_rank(run.spec, 1);
   const Duration measured = measure(

@@ -125,7 +125,7 @@ RunningStep::RunningStep(PlannedStep& planned)
       batch_(planned.compiled().graph, choice_.input.classes),
       spec_(on_noise(choice_.spec)),
       course_(kCountedSteps, kCountedSteps),
-      scalars_(spec_, course_) {
+      scalars_(spec_, course_, /*ranks=*/1, /*place=*/0) {
   driver_.select(planned.spec().batch);
   driver_.bind_scalars(scalars_);
   batch_.bind(driver_.executor());

@@ -27,7 +27,9 @@ class ClassRows {
     std::vector<int64_t> last = own.dims(), second = own.dims();
     last.push_back(shape[shape.rank() - 1]);
     second.insert(second.begin() + 1, shape[1]);
-    if (shape[0] == count || shape == Shape(last)) {
+    // Of pixels the classes are channels, be they as many as a row has pixels.
+    const bool are_pixels = own.rank() == 3 && shape == Shape(second);
+    if (!are_pixels && (shape[0] == count || shape == Shape(last))) {
       classes_ = output.elements() / count;
     } else if (shape == Shape(second)) {
       classes_ = shape[1];
@@ -60,7 +62,7 @@ void add_classes(Sum& sum, Criterion criterion, const ClassRows& rows, const Ten
     const int32_t target = targets.data_as<int32_t>()[index];
     if (target == data::kIgnoredTarget) continue;
     if (target < 0 || target >= rows.classes())
-      fail(ErrorKind::data, "the data have the class {}, and the output '{}' has {} alone; use the data of the model",
+      fail(ErrorKind::shape, "the data have the class {}, and the output '{}' has {} alone; use the data of the model",
            target, name, rows.classes());
     const std::vector<float> numbers = rows.row(index);
     if (criterion == Criterion::perplexity)
@@ -113,7 +115,9 @@ double measure(const onnx::Model& model, const LabelledData& data, const Runner&
     else
       add_classes(sum, data.criterion, rows, targets, name);
   });
-  const double mean = sum.count == 0 ? 0 : sum.value / static_cast<double>(sum.count);
+  if (sum.count == 0)
+    fail(ErrorKind::data, "no target of the data counts: all are {}; measure on other data", data::kIgnoredTarget);
+  const double mean = sum.value / static_cast<double>(sum.count);
   return data.criterion == Criterion::perplexity ? std::exp(mean) : mean;
 }
 

@@ -28,8 +28,8 @@ void add_pipeline(ordered_json& row, const step::PipelineOutlook& pipeline) {
     row["stages"].push_back(placement.stage_of(pipeline.rank, chunk));
   row["waiting_micro_batches"] = pipeline.most_waiting;
   row["sent_bytes"] = pipeline.sent_bytes;
-  row["predicted_idle"] =
-      pipeline.forecast.idle[static_cast<size_t>(pipeline.rank)] / pipeline.forecast.seconds;  // of both directions
+  const double seconds = pipeline.forecast.seconds, idle = pipeline.forecast.idle[static_cast<size_t>(pipeline.rank)];
+  row["predicted_idle"] = seconds > 0 ? idle / seconds : 0;  // of both directions
 }
 
 ordered_json row_of(program::PlannedStep& step, int rank, const Explained* measured) {

@@ -52,7 +52,6 @@ std::vector<UnusedSection> unused_sections(const RunSpec& spec) {
         {"pipeline", "", "pipeline.chunks", fmt::format("with pipeline.schedule = '{}'", spec.pipeline.schedule)});
   if (spec.compression.method == "none")
     unused.push_back({"compression", "compression.method", "", "with compression.method = 'none'"});
-  if (spec.averaging.period == 0) unused.push_back({"averaging", "averaging.period", "", "with averaging.period = 0"});
   if (spec.lookahead.steps == 0) unused.push_back({"lookahead", "lookahead.steps", "", "with lookahead.steps = 0"});
   return unused;
 }
@@ -85,8 +84,9 @@ std::vector<std::string> keys_without_effect(const RunSpec& spec, data::TargetKi
   add_unused_batches(spec, keys);
   if (!spec.offload.empty() && spec.memory_limit.empty())
     keys.push_back(fmt::format("offload = '{}' without memory_limit", spec.offload));
-  for (const UnusedSection& unused : unused_sections(spec))
-    for (const BoundKey& key : bound) {
+  const std::vector<UnusedSection> sections = unused_sections(spec);
+  for (const BoundKey& key : bound)
+    for (const UnusedSection& unused : sections) {
       if (section_of(key.name) != unused.section || key.name == unused.but) continue;
       if (!unused.key.empty() && key.name != unused.key) continue;
       const std::string value = value_of(bound, key.name);

@@ -90,7 +90,6 @@ int64_t pieces_of_batch(const spec::RunSpec& spec, int ranks) {
 }
 
 int64_t pieces_of_update(const spec::RunSpec& spec, int ranks) {
-  if (trains_apart(spec)) return 1;
   int64_t batches = 1;
   for (const spec::Stage& stage : spec::stages_of(spec)) batches = std::max(batches, stage.accumulate);
   return batches * pieces_of_batch(spec, ranks);

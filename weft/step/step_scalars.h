@@ -24,7 +24,7 @@ class StepScalars {
  public:
   /// Keeps references to `spec` and `course`. Random draws follow from the places of rows in a batch, which `ranks`
   /// divide; `place` is that of this process among them.
-  StepScalars(const spec::RunSpec& spec, const spec::Course& course, int ranks = 1, int place = 0,
+  StepScalars(const spec::RunSpec& spec, const spec::Course& course, int ranks, int place,
               const Entries& entries = standard_entries());
 
   /// Where shares are of grains: the first of this process, and what each of them counts in the mean over the ranks.

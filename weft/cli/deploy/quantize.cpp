@@ -283,7 +283,7 @@ class QuantizeRun {
     fmt::print("{}: calibrated on {} samples of {}{}, measured on {}\n\n", command_.output, calibration.samples(),
                source_.calibration->info().name, chosen, test.samples());
     finish(quantizer, mixed.left_out, samples.batch(0), before, after, criterion);
-    if (chooses && mixed.loss > command_.accuracy_drop)
+    if (chooses && !(mixed.loss <= command_.accuracy_drop))
       fail(ErrorKind::numeric, "the {} is worse by more than {} even with all layers in {}",
            quantize::name_of(*criterion), in_words(*criterion, command_.accuracy_drop), name_of(rest_));
     return 0;
@@ -349,6 +349,11 @@ int quantize_command(const Library& library, const QuantizeCommand& command) {
   if (command.requantize == kFixed && extension != ".weft")
     fail(ErrorKind::usage, "--requantize fixed: {} cannot say it; name the output FILE.weft, or leave it away",
          extension == ".onnx" ? "ONNX, which knows float scales alone," : "a file of tensors alone");
+  if (command.requantize == kFixed && command.bits < 8)
+    fail(ErrorKind::usage,
+         "--requantize fixed with --bits {}: such weights are made reals, and no integers are requantized; leave "
+         "one of the two away",
+         command.bits);
   std::error_code code;
   if (!command.force && std::filesystem::exists(command.output, code))
     fail(ErrorKind::usage, "'{}' is there already; give another name, or --force to replace it", command.output);

@@ -75,6 +75,7 @@ int64_t sample_count(const data::Dataset& dataset, int64_t most, int64_t skipped
 int64_t rows_of_table(const onnx::Model& model, const std::string& input) {
   std::set<std::string> same = {input};
   for (const onnx::OnnxNode& node : model.graph.nodes) {
+    if (node.inputs.empty() || node.outputs.empty()) continue;
     if (node.op == "Cast" && same.contains(node.inputs[0])) same.insert(node.outputs[0]);
     if (node.op != "Gather" || node.inputs.size() < 2 || !same.contains(node.inputs[1])) continue;
     const auto table = quantize::known_tensor(model.graph, node.inputs[0]);

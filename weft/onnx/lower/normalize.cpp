@@ -65,9 +65,9 @@ void skip_identities(OnnxGraph& graph) {
   std::map<std::string, std::string> same;  // what an Identity of an initializer gives, with the initializer
   for (OnnxNode& node : graph.nodes) {
     for (std::string& input : node.inputs)
-      if (const auto found = same.find(input); found != same.end()) input = found->second;
+      if (const auto found = same.find(input); !input.empty() && found != same.end()) input = found->second;
     if (node.op == "Identity" && node.domain.empty() && node.inputs.size() == 1 && node.outputs.size() == 1 &&
-        graph.initializers.contains(node.inputs[0]))
+        !node.outputs[0].empty() && graph.initializers.contains(node.inputs[0]))
       same[node.outputs[0]] = node.inputs[0];
   }
   if (same.empty()) return;
