@@ -121,7 +121,7 @@ TEST_F(FixedRequantization, IsRefusedWhereNothingIsRequantized) {
   train();
   const Outcome outcome = quantize({"-o", "int4.weft", "--bits", "4", "--requantize", "fixed"});
   EXPECT_EQ(outcome.code, 2) << outcome.err;
-  EXPECT_THAT(outcome.err, HasSubstr("no layer of this model gives integers to another"));
+  EXPECT_THAT(outcome.err, HasSubstr("--requantize fixed with --bits 4"));
 }
 
 TEST_F(QuantizeCommand, AnOnnxFileWantsData) {

@@ -498,7 +498,7 @@ TEST_F(Measured, AnOutputWithoutARowForEachTargetIsRefused) {
 }
 
 TEST(LossOf, IsPointsOfAnAccuracyAndPerCentOfTheOthers) {
-  EXPECT_DOUBLE_EQ(loss_of(Criterion::accuracy, 0.9, 0.875), 2.5);
+  EXPECT_NEAR(loss_of(Criterion::accuracy, 0.9, 0.875), 2.5, 1e-12);
   EXPECT_DOUBLE_EQ(loss_of(Criterion::perplexity, 4, 5), 25);
   EXPECT_DOUBLE_EQ(loss_of(Criterion::squared_error, 4, 3), -25);
 }

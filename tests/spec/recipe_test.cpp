@@ -147,7 +147,7 @@ TEST(Recipe, KeysOfWaysThatAreNotTakenAreNamed) {
     return keys_without_effect(spec, data::TargetKind::sample_class);
   };
   EXPECT_EQ(unused("[pipeline]\nmicro_batches = 7\n[shard]\ntensor = '*=outputs'\n"),
-            (std::vector<std::string>{"shard.tensor = '*=outputs' with mesh.tensor = 1",
+            (std::vector<std::string>{"shard.tensor = \"*=outputs\" with mesh.tensor = 1",
                                       "pipeline.micro_batches = 7 with mesh.pipeline = 1"}));
   EXPECT_EQ(unused("[mesh]\npipeline = 2\n[pipeline]\nchunks = 5\n"),
             std::vector<std::string>{"pipeline.chunks = 5 with pipeline.schedule = '1f1b'"});

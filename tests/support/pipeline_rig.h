@@ -251,7 +251,8 @@ inline void expect_same_steps(const StepsResult& wanted, const std::vector<Steps
       const std::vector<float> other = wanted_part(wanted, ranks[rank], name);
       ASSERT_EQ(values.size(), other.size()) << name;
       ++seen[name];
-      double largest = 1e-3, difference = 0;
+      // A bias near zero differs by what the order of sums does to weights of a usual size.
+      double largest = 5e-2, difference = 0;
       for (size_t at = 0; at < values.size(); ++at) {
         largest = std::max(largest, std::abs(static_cast<double>(other[at])));
         difference = std::max(difference, std::abs(static_cast<double>(values[at]) - static_cast<double>(other[at])));

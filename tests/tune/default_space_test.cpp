@@ -27,10 +27,10 @@ TEST(DefaultSpace, ConvolutionsAreHalfAndTwiceAsWide) {
 }
 
 TEST(DefaultSpace, HeadsDivideTheWidthsOfATransformer) {
-  EXPECT_EQ(range_of("model.width", "vit"), "choice:96,192,384");
-  EXPECT_EQ(range_of("model.width", "vit", {{"heads", "5"}, {"width", "65"}}), "choice:30,65,130");
-  EXPECT_EQ(range_of("model.layers", "vit"), "choice:6,12,18");
-  EXPECT_EQ(range_of("model.dropout", "vit"), "float:0:0.5");
+  EXPECT_EQ(range_of("model.width", "vit_tiny"), "choice:96,192,384");
+  EXPECT_EQ(range_of("model.width", "vit_tiny", {{"heads", "5"}, {"width", "65"}}), "choice:30,65,130");
+  EXPECT_EQ(range_of("model.layers", "vit_tiny"), "choice:6,12,18");
+  EXPECT_EQ(range_of("model.dropout", "vit_tiny"), "float:0:0.5");
 }
 
 TEST(DefaultSpace, FactorsOfMobilenetAreThoseOfItsPaper) {

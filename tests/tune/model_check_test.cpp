@@ -45,8 +45,8 @@ TEST_F(ModelCheck, NamesTheEndOfARangeThatTheModelRefuses) {
 
 TEST_F(ModelCheck, AValueMayNeedAnotherOne) {
   // 5 heads divide 60, and not the usual width of 192.
-  EXPECT_EQ(message("vit", {"model.heads=choice:3,5", "model.width=choice:60,192"}), "");
-  EXPECT_NE(message("vit", {"model.heads=choice:3,5"}), "");
+  EXPECT_EQ(message("vit_tiny", {"model.heads=choice:3,5", "model.width=choice:60,192"}), "");
+  EXPECT_NE(message("vit_tiny", {"model.heads=choice:3,5"}), "");
 }
 
 TEST_F(ModelCheck, AnOptionIsTriedWithAModelThatHasIt) {

@@ -1,5 +1,7 @@
 #include "weft/onnx/export/export_graph.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 
@@ -59,6 +61,29 @@ void drop_unread(OnnxGraph& graph) {
   std::erase_if(graph.initializers, [&](const auto& entry) { return !read.contains(entry.first); });
 }
 
+/// An output has its own name, whatever its value is called; another value of that name gives way.
+void name_outputs(Emitter& emitter) {
+  const Graph& graph = emitter.graph();
+  std::set<std::string> taken, outputs;
+  std::set<int32_t> are_outputs;
+  for (const Value& value : graph.values()) taken.insert(value.name);
+  for (const GraphOutput& output : graph.outputs()) {
+    emitter.rename(output.value, output.name);
+    outputs.insert(output.name);
+    are_outputs.insert(output.value.index);
+  }
+  for (size_t index = 0; index < graph.values().size(); ++index) {
+    const ValueId value{static_cast<int32_t>(index)};
+    const std::string& own = graph.value(value).name;
+    if (are_outputs.contains(value.index) || !outputs.contains(own)) continue;
+    std::string name = own;
+    for (int number = 2; taken.contains(name) || outputs.contains(name); ++number)
+      name = fmt::format("{}_{}", own, number);
+    taken.insert(name);
+    emitter.rename(value, name);
+  }
+}
+
 /// The format of files in which ONNX's releases have written operators of the version.
 int64_t ir_version_of(int64_t opset) {
   if (opset >= 28) return 14;
@@ -96,10 +121,7 @@ Model export_graph(const ExportRequest& request) {
       fail(ErrorKind::usage, "'{}' has no value that could be written", input.name);
   }
   if (result.inputs.empty()) fail(ErrorKind::usage, "a graph that reads nothing cannot be written as ONNX");
-  for (const GraphOutput& output : graph.outputs()) {
-    // An output has its own name, whatever its value is called.
-    emitter.rename(output.value, output.name);
-  }
+  name_outputs(emitter);
   for (size_t index = 0; index < graph.nodes().size(); ++index) {
     if (!needed[index]) continue;
     const NodeId id{static_cast<int32_t>(index)};
