@@ -61,6 +61,7 @@ def parse_arguments():
     parser.add_argument("--only", action="append", choices=list(MODELS), help="repeatable; default: those whose data are given")
     parser.add_argument("--link", action="append", metavar="RATE", help="such as 1gbit; repeatable; default: 1gbit and 100mbit")
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--steps", type=int, help="of a curve; default: 800 and 1000")
     parser.add_argument("--step-seconds", type=float, default=10, help="of the training that measures a step, about")
     parser.add_argument("--weft", default=str(ROOT / "build/weft"))
     arguments = parser.parse_args()
@@ -112,8 +113,8 @@ def training(model, settings, seed, rate, arguments):
 
 def curve(model, name, settings, seed, rate, arguments):
     """(step, metric) of every evaluation of the validation part."""
-    run = arguments.out / f"{model}-{plain(name)}-{seed}"
-    steps = STEPS[model]
+    steps = arguments.steps or STEPS[model]
+    run = arguments.out / f"{model}-{plain(name)}-{steps}-{seed}"
     if summary_of(run) is None:
         command = training(model, settings, seed, rate, arguments)
         finish_run(arguments.weft, run, [*command, "--epochs", "1000", "--set", f"max_steps={steps}", "--set",
@@ -168,7 +169,7 @@ def row_of(name, found, seconds, fastest):
 def compare(model, curves, seconds, arguments):
     """Prints a table per link. `curves`: by method (and link, for auto), points by seed."""
     metric, more_is_better, _ = MODELS[model]
-    steps = STEPS[model]
+    steps = arguments.steps or STEPS[model]
     finals = [max((p for p in points if p[0] <= SHARE * steps), key=lambda p: p[0])[1] for points in curves["none"]]
     target = statistics.mean(finals)
     ends = {name: statistics.mean(points[-1][1] for points in found) for name, found in curves.items()}

@@ -110,7 +110,7 @@ TEST_F(CompileModel, AModelWithoutAGraphOfItsOwnIsSentToItsSession) {
   onnx::Model model = model_of_rows({onnx::make_node("Reshape", {"x", "shape"}, {"y"})}, {});
   model.graph.inputs.push_back(onnx::tensor_info("shape", {onnx::fixed(2)}, DType::i64));
   EXPECT_THAT(error_of([&] { compile_onnx(library_, model, {}); }, ErrorKind::usage),
-              HasSubstr("`weft infer` without --batch, --streams and --json"));
+              HasSubstr("`weft infer` without --batch, --streams, --bind and --json"));
 }
 
 TEST_F(CompileModel, BoundNamesAreOfOpenDimensions) {

@@ -7,6 +7,7 @@
 
 #include "tests/support/checked_host.h"
 #include "weft/compile/compile.h"
+#include "weft/cpu/cpu_backend.h"
 #include "weft/program/synthetic.h"
 #include "weft/runtime/executor.h"
 #include "weft/spec/compile_options.h"
@@ -95,6 +96,7 @@ TEST_P(CheckedZoo, TrainsToTheSameBits) {
 
 /// Narrow copies of weights, which are kept from step to step; with f16 the scale of the loss too.
 TEST_F(CheckedModel, TrainsToTheSameBitsInHalfAsWide) {
+  if (!CpuBackend(1).computes_fast(DType::bf16)) GTEST_SKIP() << "this CPU has no instructions for bf16";
   for (const char* model : {"resnet9", "transformer_lm"})
     for (const char* precision : {"bf16", "f16"}) {
       SCOPED_TRACE(std::string(model) + " in " + precision);

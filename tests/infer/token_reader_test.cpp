@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "weft/base/rng.h"
+#include "weft/cpu/cpu_backend.h"
 #include "weft/infer/prediction.h"
 #include "weft/library/library.h"
 #include "weft/models/model.h"
@@ -117,6 +118,7 @@ TEST_F(Reader, OfALongTextItReadsTheEnd) {
 }
 
 TEST_F(Reader, InHalfTheBitsItIsNear) {
+  if (!CpuBackend(1).computes_fast(DType::bf16)) GTEST_SKIP() << "this CPU has no instructions for bf16";
   PredictionModel model(library_, drawn_run(40), "f32"), narrow(library_, drawn_run(40), "bf16");
   const auto reader = narrow.make_token_reader();
   const std::vector<int32_t> tokens = drawn_tokens(40);

