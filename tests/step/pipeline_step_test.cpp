@@ -9,6 +9,7 @@
 
 #include "tests/support/error_of.h"
 #include "tests/support/pipeline_rig.h"
+#include "weft/base/isa.h"
 #include "weft/compile/compile.h"
 #include "weft/graph/collective.h"
 #include "weft/graph/verify.h"
@@ -186,9 +187,11 @@ TEST(PipelineStep, FewerMicroBatchesWaitWithOneForwardOneBackwardThanWithGpipe) 
   const PipelineRig rig(model("resnet18"), 32, 8);
   const std::vector<TrainingStep> gpipe = steps_of(rig, rig.pipelined(2, "gpipe"));
   const std::vector<TrainingStep> alternate = steps_of(rig, rig.pipelined(2, "1f1b"));
+  // Without AVX-512 oneDNN unrolls the images of convolutions, which takes a workspace beside the activations.
+  const double share = detect_isa() == Isa::avx512 ? 0.6 : 0.7;
   for (size_t rank = 0; rank < 2; ++rank) {
     const int64_t all = compiled(gpipe[rank].graph).plan.arena_bytes;
-    EXPECT_LT(compiled(alternate[rank].graph).plan.arena_bytes, 0.6 * static_cast<double>(all)) << rank;
+    EXPECT_LT(compiled(alternate[rank].graph).plan.arena_bytes, share * static_cast<double>(all)) << rank;
   }
 }
 
