@@ -86,10 +86,10 @@ std::unique_ptr<Kernel> make_reorder(const Request& request, std::string& why_no
   const auto from = describe(own), to = describe(wanted);
   if (!from || !to) return declined(why_not, no_implementation(request.node));
   const PrimitiveDesc reorder = ask_reorder(*request.engine, *from, *to);
-  // What only moves carries every bit, and this loop goes through f32.
+  // What only moves carries every bit; this loop goes through f32, and makes zeros of subnormal numbers.
   const bool moves_halves = own.dtype == wanted.dtype && (own.dtype == DType::bf16 || own.dtype == DType::f16);
   if (moves_halves && reorder && reorder.implementation().starts_with("simple"))
-    return declined(why_not, "its plain loop makes zeros of subnormal numbers");
+    return declined(why_not, no_implementation(request.node));
   return single_call(request, reorder, {{DNNL_ARG_FROM, *from, input(0)}, {DNNL_ARG_TO, *to, output(0)}}, why_not);
 }
 
