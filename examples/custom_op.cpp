@@ -1,5 +1,4 @@
-// An op of one's own with shape rule, gradient and kernel: sin(x), with which a network fits waves (Sitzmann et al.
-// 2020).
+// An op of one's own with shape rule, gradient and kernel: sin(x), by which networks fit waves (Sitzmann et al. 2020).
 //   custom_op            checks the op, trains; fails below 95 % of explained variance (R2)
 //   custom_op COMMAND    the program `weft` with op and network in it, such as: custom_op ops sine
 #include <weft/weft.h>
