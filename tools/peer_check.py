@@ -3,8 +3,8 @@
 
 PyTorch makes the weights and the batches and writes them as safetensors; both sides train on them. Losses have to agree
 to 1e-3 (relative) at the last step. The gradients of step 1 have to be within 2e-4 of each tensor's largest element of
-those that PyTorch computes in f64, or no further from them than three times as far as PyTorch's own in f32. Needs Debian's
-python3-torch. Prints a table; exits 1 where something differs. With --parameters it compares the number of parameters
+those that PyTorch computes in f64, or no further from them than three times as far as PyTorch's own in f32, or one and a
+half times as far as its worst. Needs Debian's python3-torch. Prints a table; exits 1 where something differs. With --parameters it compares the number of parameters
 of every model instead, at the input that `weft models` takes by default.
 
 With --precision bf16 weft computes in bf16, and what PyTorch's autocast to bf16 loses against its own f32 is the measure:
@@ -267,7 +267,8 @@ def compare(name, precision, peer, rounded, weft, exact):
                 problems.append(f"gradients: {worst:.1e} of their norm from those in f64, PyTorch's {peer_worst:.1e}")
             errors = {}
         for parameter, error in errors.items():
-            if not error <= max(GRADIENT_TOLERANCE, 3 * peer_errors[parameter]):
+            # Which weight rounding hits the most depends on the processor.
+            if not error <= max(GRADIENT_TOLERANCE, 3 * peer_errors[parameter], 1.5 * peer_worst):
                 problems.append(
                     f"gradient of {parameter}: {error:.1e} of its largest element from that in f64, "
                     f"PyTorch's in f32 {peer_errors[parameter]:.1e}"
