@@ -53,6 +53,25 @@ TEST(InterruptGuard, NobodyWhoReadsIsNoReasonToEnd) {
   signal(SIGPIPE, SIG_DFL);
 }
 
+TEST(InterruptGuard, ItsHandlersRunOnAStackOfTheirOwn) {
+  stack_t before{}, during{}, after{};
+  sigaltstack(nullptr, &before);
+  {
+    const InterruptGuard guard;
+    sigaltstack(nullptr, &during);
+    EXPECT_EQ(during.ss_flags & SS_DISABLE, 0);
+    EXPECT_GE(during.ss_size, size_t{64} << 10);
+    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) {
+      struct sigaction action {};
+      sigaction(number, nullptr, &action);
+      EXPECT_NE(action.sa_flags & SA_ONSTACK, 0) << number;
+    }
+  }
+  sigaltstack(nullptr, &after);
+  EXPECT_EQ(after.ss_sp, before.ss_sp);
+  EXPECT_EQ(after.ss_flags, before.ss_flags);
+}
+
 TEST(InterruptGuard, WhatIsIgnoredStaysIgnored) {
   signal(SIGINT, SIG_IGN);
   const InterruptGuard guard;
