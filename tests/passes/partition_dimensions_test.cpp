@@ -107,6 +107,41 @@ TEST(PartitionDimensions, AGradientOfATableIsThatOfTheRowsOfTheRank) {
   for (const Node& node : graph.nodes()) EXPECT_NE(node.op->name, kOwnPart);
 }
 
+/// What depends on a sum waits until it is complete: parts of it would be put together for its state in its last run
+/// only.
+TEST(PartitionDimensions, ASumOfWhichAllRanksHaveAllAddsWholeGradients) {
+  expect_is_split_as(R"graph(graph "g" {
+  batch %dy "dy" : f32[8,6]
+  batch %x "x" : f32[8,4]
+  parameter %w "w" : f32[12,4]
+  state %sum "sum" : f32[6,12]
+  scalar %keep "keep" : f32[]
+  scalar %take "take" : f32[]
+  scalar %complete "complete" : f32[]
+  %wide = matmul(%x, %w) {transpose_b=true} : f32[8,12]
+  %gradient = matmul(%dy, %wide) {transpose_a=true} : f32[6,12]
+  %next = accumulate_update(%sum, %gradient, %keep, %take, %complete) : f32[6,12]
+  update "sum" %next
+})graph",
+                     {{"w", {0}}}, {}, R"graph(graph "g" {
+  batch %dy "dy" : f32[8,6]
+  batch %x "x" : f32[8,4]
+  parameter %w "w" : f32[6,4] {sharding="split(tensor=2,-) of (12,4)"}
+  state %sum "sum" : f32[6,12]
+  scalar %keep "keep" : f32[]
+  scalar %take "take" : f32[]
+  scalar %complete "complete" : f32[]
+  %wide = matmul(%x, %w) {transpose_b=true} : f32[8,6]
+  %gradient = matmul(%dy, %wide) {transpose_a=true} : f32[6,6]
+  %gradient.runs = reshape(%gradient) {shape=[1,6,6]} : f32[1,6,6]
+  %all_gather/gradient = all_gather(%gradient.runs) {axis="tensor", ranks=2} : f32[2,6,6]
+  %gradient.in_order = transpose(%all_gather/gradient) {permutation=[1,0,2]} : f32[6,2,6]
+  %gradient.whole = reshape(%gradient.in_order) {shape=[6,12]} : f32[6,12]
+  %next = accumulate_update(%sum, %gradient.whole, %keep, %take, %complete) : f32[6,12]
+  update "sum" %next
+})graph");
+}
+
 TEST(PartitionDimensions, WhatNoRuleSplitsIsGathered) {
   const Graph graph = partitioned(R"graph(graph "g" {
   batch %x "x" : f32[8,6]

@@ -62,6 +62,19 @@ TEST_P(HybridSteps, TwoByTwoByTwoRanks) {
   expect_same_steps(wanted, rig.on_ranks(rig.pipelined(2, "1f1b", 2, 2), 3), 1e-5, largest_difference());
 }
 
+TEST_P(HybridSteps, TwoByTwoRanksThatAccumulate) {
+  PipelineRig rig(GetParam(), 4, 2);
+  const bool has_statistics = GetParam().has_statistics;
+  if (has_statistics) rig.change = [](spec::RunSpec& spec) { spec.optimizer.learning_rate = 1e-5; };
+  spec::RunSpec both = rig.spec();
+  both.mesh.data = 2;
+  if (has_statistics) both.batch_norm = "synchronised";
+  const spec::RunSpec data_parallel = both;
+  both.mesh.tensor = 2;
+  const StepsResult wanted = has_statistics ? rig.on_ranks(data_parallel, 3)[0] : rig.alone(3);
+  expect_same_steps(wanted, rig.on_ranks(both, 3), 1e-5, largest_difference());
+}
+
 PipelineModel transformer() { return kSharedModels.front(); }
 
 TEST(HybridStep, EverySchedule) {

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "weft/base/error.h"
+#include "weft/graph/accumulation.h"
 #include "weft/graph/collective.h"
 #include "weft/passes/support/rebuild.h"
 
@@ -250,7 +251,8 @@ class DimensionFinder {
     Way best{{}, work_in_all};
     for (const ValueId input : node.inputs) best.cost += to_whole(input);
     const auto& rule = forms_.rules[index];
-    if (!rule) return best;
+    // Behind a sum nothing runs before it is complete, no exchange that would put parts of it together for its state.
+    if (!rule || (is_accumulation(node) && is(node.inputs[0], FormKind::whole))) return best;
     const auto consider = [&](const Way& way) {
       if (way.cost < best.cost) best = way;
     };
@@ -362,7 +364,10 @@ class DimensionFinder {
     }
     const bool is_composed = std::count(rule.composed.begin(), rule.composed.end(), label) > 0;
     for (size_t at = 0; at < node.outputs.size() && !is_composed; ++at)
-      if (!dimension_of(rule.outputs[at], label)) cost += 2 * share() * bytes(node.outputs[at]);
+      if (!dimension_of(rule.outputs[at], label))
+        cost += 2 * share() * bytes(node.outputs[at]);
+      else if (is_whole_state(node.outputs[at]))
+        cost += share() * bytes(node.outputs[at]);
     return cost;
   }
 
@@ -393,6 +398,12 @@ class DimensionFinder {
         }
       }
     }
+  }
+
+  /// Whether the value is what comes of a state of which each rank has all.
+  bool is_whole_state(ValueId value) const {
+    const auto state = successors_.find(value.index);
+    return state != successors_.end() && !decided_.contains(state->second);
   }
 
   /// Whether the node, in its role, wants all of the operand.
