@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -55,5 +56,10 @@ inline std::vector<std::string> checkpoint_names() { return {"auto", "last", "be
 /// What `weft train WORDS` would train, `words` beginning with "train"; nullopt where that cannot be told here, since
 /// words are wrong or the recipe lies elsewhere.
 std::optional<spec::RunSpec> spec_of_words(const Library& library, const std::vector<std::string>& words);
+
+/// Does what the words, "train" and what follows, say, in this process alone; the exit code. CLI::ParseError; Error as
+/// of `weft train`.
+int train_by_words(const Library& library, const std::vector<std::string>& words, const std::string& program,
+                   const std::function<bool()>& stop_requested);
 
 }  // namespace weft::cli

@@ -191,11 +191,11 @@ void print_result(const run::RunOutcome& outcome, const Library& library, const 
              printable(outcome.directory.string()));
 }
 
-run::RunOutcome train_or_resume(const Library& library, const TrainOptions& options, comm::Communicator* ranks) {
-  const train::InterruptGuard interrupt;
+run::RunOutcome train_or_resume(const Library& library, const TrainOptions& options, comm::Communicator* ranks,
+                                const std::function<bool()>& stop_requested) {
   const run::RunOptions run_options{.progress = options.quiet ? nullptr : stderr,
                                     .note = say,
-                                    .stop_requested = [&] { return interrupt.requested(); },
+                                    .stop_requested = stop_requested,
                                     .tensorboard = options.tensorboard,
                                     .copies = options.copies,
                                     .list_init = options.list_init,
@@ -214,15 +214,9 @@ run::RunOutcome train_or_resume(const Library& library, const TrainOptions& opti
   return run::resume_run(library, options.resume, options.threads.value_or(0), run_options, changes);
 }
 
-int train_command(const Library& library, const TrainOptions& options, const std::string& program,
-                  comm::Communicator* ranks) {
-  if (options.dry_run) {
-    if (ranks != nullptr || !options.resume.empty())
-      fail(ErrorKind::usage, "--dry-run is for a new run on one process; leave {} away",
-           ranks != nullptr ? "the launcher" : "--resume");
-    return dry_run(library, spec_from(library, options, /*is_alone=*/true), options.run, options.list_init);
-  }
-  const run::RunOutcome outcome = train_or_resume(library, options, ranks);
+int train_until_stopped(const Library& library, const TrainOptions& options, const std::string& program,
+                        comm::Communicator* ranks, const std::function<bool()>& stop_requested) {
+  const run::RunOutcome outcome = train_or_resume(library, options, ranks, stop_requested);
   const int stopped_code = outcome.paused ? 0 : train::kInterruptedExitCode;
   if (!comm::is_first(ranks)) return outcome.finished ? 0 : stopped_code;
   if (outcome.paused) {
@@ -245,6 +239,18 @@ int train_command(const Library& library, const TrainOptions& options, const std
   else
     print_result(outcome, library, program);
   return 0;
+}
+
+int train_command(const Library& library, const TrainOptions& options, const std::string& program,
+                  comm::Communicator* ranks) {
+  if (options.dry_run) {
+    if (ranks != nullptr || !options.resume.empty())
+      fail(ErrorKind::usage, "--dry-run is for a new run on one process; leave {} away",
+           ranks != nullptr ? "the launcher" : "--resume");
+    return dry_run(library, spec_from(library, options, /*is_alone=*/true), options.run, options.list_init);
+  }
+  const train::InterruptGuard interrupt;
+  return train_until_stopped(library, options, program, ranks, [&] { return interrupt.requested(); });
 }
 
 void add_options(CLI::App* command, TrainOptions* options, const Library& library) {
@@ -335,14 +341,29 @@ void add_options(CLI::App* command, TrainOptions* options, const Library& librar
 
 }  // namespace
 
-std::optional<spec::RunSpec> spec_of_words(const Library& library, const std::vector<std::string>& words) {
+namespace {
+
+/// CLI::ParseError where they are no words of `weft train`.
+TrainOptions options_of_words(const Library& library, const std::vector<std::string>& words) {
   TrainOptions options;
   CLI::App app;
   add_options(&app, &options, library);
+  std::vector<std::string> reversed(words.rbegin(), words.rend());  // as CLI11 wants them
+  reversed.pop_back();                                              // "train"
+  app.parse(reversed);
+  return options;
+}
+
+}  // namespace
+
+int train_by_words(const Library& library, const std::vector<std::string>& words, const std::string& program,
+                   const std::function<bool()>& stop_requested) {
+  return train_until_stopped(library, options_of_words(library, words), program, /*ranks=*/nullptr, stop_requested);
+}
+
+std::optional<spec::RunSpec> spec_of_words(const Library& library, const std::vector<std::string>& words) {
   try {
-    std::vector<std::string> reversed(words.rbegin(), words.rend());  // as CLI11 wants them
-    reversed.pop_back();                                              // "train"
-    app.parse(reversed);
+    const TrainOptions options = options_of_words(library, words);
     if (!options.resume.empty()) return std::nullopt;
     return spec_from(library, options, /*is_alone=*/false);
   } catch (const CLI::ParseError&) {

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -31,14 +32,18 @@ ChildProcess::ChildProcess(const std::vector<std::string>& words, Output output)
   if (output != Output::inherited && pipe2(written_to, O_CLOEXEC) != 0)
     fail(ErrorKind::io, "cannot start '{}': {}; raise `ulimit -n`", words.front(), strerror(errno));
   output_ = written_to[0];
+  int spoken_through[2] = {-1, -1};
+  if (output == Output::spoken_with && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, spoken_through) != 0)
+    fail(ErrorKind::io, "cannot start '{}': {}; raise `ulimit -n`", words.front(), strerror(errno));
+  speech_ = spoken_through[0];
   if (output_ >= 0) fcntl(output_, F_SETFL, O_NONBLOCK);
   process_ = fork();
   if (process_ == 0) {
     if (output != Output::inherited) dup2(written_to[1], STDERR_FILENO);
-    if (output == Output::kept) {
+    if (output == Output::kept || output == Output::spoken_with) {
       dup2(written_to[1], STDOUT_FILENO);
-      const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
-      dup2(nothing, STDIN_FILENO);
+      const int read_from = output == Output::spoken_with ? spoken_through[1] : open("/dev/null", O_RDONLY | O_CLOEXEC);
+      dup2(read_from, STDIN_FILENO);
     }
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -50,16 +55,19 @@ ChildProcess::ChildProcess(const std::vector<std::string>& words, Output output)
   const int fork_failure = errno;
   close(failure[1]);
   if (written_to[1] >= 0) close(written_to[1]);
+  if (spoken_through[1] >= 0) close(spoken_through[1]);
   int reason = process_ < 0 ? fork_failure : 0;
   const bool has_failed = process_ < 0 || ::read(failure[0], &reason, sizeof reason) > 0;
   close(failure[0]);
   if (!has_failed) return;
   if (output_ >= 0) close(output_);
+  end_speech();
   if (process_ > 0) waitpid(process_, nullptr, 0);
   fail(ErrorKind::usage, "cannot start '{}': {}; install it, or put it into the PATH", words.front(), strerror(reason));
 }
 
 ChildProcess::~ChildProcess() {
+  end_speech();
   if (!has_ended()) {
     send(SIGTERM);
     wait(kTimeToEnd);
@@ -88,6 +96,30 @@ std::string ChildProcess::read() {
   for (ssize_t bytes = 0; output_ >= 0 && (bytes = ::read(output_, piece.data(), piece.size())) > 0;)
     text.append(piece.data(), static_cast<size_t>(bytes));
   return text;
+}
+
+bool ChildProcess::say(const std::string& text) const {
+  size_t said = 0;
+  while (speech_ >= 0 && said < text.size()) {
+    const ssize_t bytes = ::send(speech_, text.data() + said, text.size() - said, MSG_NOSIGNAL);
+    if (bytes < 0 && errno == EINTR) continue;
+    if (bytes < 0) return false;
+    said += static_cast<size_t>(bytes);
+  }
+  return speech_ >= 0;
+}
+
+std::string ChildProcess::hear() {
+  std::string text;
+  std::array<char, 256> piece;
+  for (ssize_t bytes = 0; speech_ >= 0 && (bytes = recv(speech_, piece.data(), piece.size(), MSG_DONTWAIT)) > 0;)
+    text.append(piece.data(), static_cast<size_t>(bytes));
+  return text;
+}
+
+void ChildProcess::end_speech() {
+  if (speech_ >= 0) close(speech_);
+  speech_ = -1;
 }
 
 std::string ChildProcess::wait(std::chrono::steady_clock::duration limit) {

@@ -16,6 +16,7 @@ class ChildProcess {
     inherited,     // it writes where this program does
     errors_taken,  // what it writes to stderr comes out of read()
     kept,          // stdout too; it reads nothing
+    spoken_with,   // stdout too; its stdin is a socket, through which it and this program speak
   };
 
   /// In a process group of its own: what the terminal sends this program's, such as Ctrl-C, it does not get. Where this
@@ -33,6 +34,12 @@ class ChildProcess {
   std::vector<pid_t> children() const;
   /// What it has written since the last call, as far as it is there now.
   std::string read();
+  /// Gives it something to read, where it is spoken with. False where it does not listen any more.
+  bool say(const std::string& text) const;
+  /// What it has answered there since the last call.
+  std::string hear();
+  /// It reads the end of its input.
+  void end_speech();
   /// Whether it has ended.
   bool has_ended();
   /// Until it has ended, or the time is over: what it wrote.
@@ -45,6 +52,7 @@ class ChildProcess {
  private:
   pid_t process_ = -1;
   int output_ = -1;  // to read from; -1: none
+  int speech_ = -1;  // likewise to speak through
   bool ended_ = false, was_killed_ = false;
   int exit_code_ = 0;
 };

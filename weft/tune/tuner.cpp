@@ -35,7 +35,7 @@ namespace {
 
 using State = StudyTrial::State;
 
-constexpr std::chrono::milliseconds kPause{20};
+constexpr std::chrono::milliseconds kPause{5};
 constexpr double kLookSeconds = 0.5;       // between two looks at the metrics of a running trial
 constexpr int64_t kRefusedInARow = 100;    // trials that keep to no constraint, before the search gives up
 constexpr int kMostKills = 2;              // of one trial, before it counts as failed
@@ -71,6 +71,7 @@ class Tuner {
         settings_(study.settings()),
         limits_(limits),
         program_(std::move(program)),
+        trainers_(program_),
         hooks_(hooks),
         server_(server),
         begin_(hooks.clock()),
@@ -98,6 +99,7 @@ class Tuner {
       std::this_thread::sleep_for(kPause);
     }
     interrupt_all();
+    trainers_.dismiss_idle();
     tell_of_workers();
     TuneOutcome outcome{.was_stopped = wants_stop()};
     outcome.best = best_trial(settings_, study_.trials());
@@ -272,7 +274,7 @@ class Tuner {
         job.options.insert(job.options.end(), {"--set", key + "=" + shown(value)});
     job.options.insert(job.options.end(), {"--pause-after", std::to_string(trial.target), "--quiet"});
     if (is_here && !job.goes_on) fs::remove_all(job.run, code);  // what a process left that died before its run began
-    std::unique_ptr<Training> training = is_here ? train_here(job, program_) : server_->train(job);
+    std::unique_ptr<Training> training = is_here ? trainers_.train(job) : server_->train(job);
     if (training == nullptr) return false;
     Worker worker{trial, std::move(training), {}, hooks_.clock(), is_here};
     // Where this process dies, the trial is nobody's only once its own process has ended, too.
@@ -436,6 +438,7 @@ class Tuner {
   const StudySettings& settings_;
   const TuneLimits limits_;
   const std::string program_;
+  Trainers trainers_;
   const TuneHooks& hooks_;
   WorkerServer* const server_;  // null: there are no workers elsewhere
   const double begin_;

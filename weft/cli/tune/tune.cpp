@@ -20,6 +20,7 @@
 #include "weft/cli/starting_data.h"
 #include "weft/cli/tune/study_table.h"
 #include "weft/cli/tune/tune_show.h"
+#include "weft/cli/tune/tune_trainer.h"
 #include "weft/cli/tune/tune_worker.h"
 #include "weft/run/starting_recipe.h"
 #include "weft/spec/built_in_recipes.h"
@@ -351,6 +352,7 @@ void add_tune(CLI::App& app, Action& action, const Library& library, const std::
   });
 
   add_tune_worker(*command, action, library, program);
+  add_tune_trainer(*command, action, library, program);
   add_tune_show(*command, action, library);
 }
 

@@ -1,4 +1,5 @@
-// The training of one trial, wherever it runs: `weft train` here, or at a worker on another host (worker_server.h).
+// The training of one trial, wherever it runs: in a process of this host, or at a worker on another host
+// (worker_server.h).
 #pragma once
 
 #include <filesystem>
@@ -19,8 +20,8 @@ struct TrainingJob {
   std::vector<std::string> options = {};  // of `weft train`, behind these
   int64_t memory = 0;                     // bytes, as planned
 
-  /// The words of `weft train` with its directories here.
-  std::vector<std::string> words(const std::string& program) const;
+  /// The words behind `weft` that train it: "train" and what follows.
+  std::vector<std::string> words() const;
 };
 
 class Training {
@@ -41,6 +42,32 @@ class Training {
   virtual int64_t process() const = 0;
 };
 
-std::unique_ptr<Training> train_here(const TrainingJob& job, const std::string& program);
+/// Processes of this host that train one trial after the other, `weft tune trainer`: each keeps the data open, and what
+/// it has decoded of them. One whose trial fails or is stopped ends, and so does one that is killed; another takes its
+/// place.
+class Trainers {
+ public:
+  /// `program`: its path.
+  explicit Trainers(std::string program);
+
+  /// In a process that is idle, or else in a new one. Error(usage) where there is no such program.
+  std::unique_ptr<Training> train(const TrainingJob& job);
+  /// Ends those that are idle.
+  void dismiss_idle();
+
+ private:
+  using Idle = std::vector<std::unique_ptr<launch::ChildProcess>>;
+  class TrainingHere;
+
+  const std::string program_;
+  const std::shared_ptr<Idle> idle_ = std::make_shared<Idle>();  // trainings give their process back to it
+};
+
+/// What a trainer's process says when the run that it was given has come to its end or its pause.
+inline constexpr const char* kTrained = "trained\n";
+/// The words of a run, as a trainer reads them: a line.
+std::string print_words(const std::vector<std::string>& words);
+/// Reverses it. Error(usage).
+std::vector<std::string> parse_words(const std::string& line);
 
 }  // namespace weft::tune

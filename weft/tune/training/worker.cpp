@@ -38,7 +38,7 @@ constexpr size_t kMostOutput = 16 * 1024, kMostMetrics = 1 << 20;  // bytes of a
 class WorkPlace {
  public:
   WorkPlace(const WorkerOptions& options, fs::path folder)
-      : options_(options),
+      : trainers_(options.program),
         folder_(std::move(folder)),
         connection_(connect_to(options.tuner, kConnectSeconds), options.silence_seconds) {}
 
@@ -65,12 +65,11 @@ class WorkPlace {
     if (!goes_on) write_atomically(folder_ / "recipe.toml", message.at("recipe").get<std::string>());
     output_.clear();
     told_ = 0;
-    training_ = train_here({.trial = message.at("trial").get<int64_t>(),
-                            .run = run(),
-                            .recipe = folder_ / "recipe.toml",
-                            .goes_on = goes_on,
-                            .options = message.at("options").get<std::vector<std::string>>()},
-                           options_.program);
+    training_ = trainers_.train({.trial = message.at("trial").get<int64_t>(),
+                                 .run = run(),
+                                 .recipe = folder_ / "recipe.toml",
+                                 .goes_on = goes_on,
+                                 .options = message.at("options").get<std::vector<std::string>>()});
   }
   void stop() {
     if (training_) training_->stop();
@@ -122,7 +121,7 @@ class WorkPlace {
     }
   }
 
-  const WorkerOptions& options_;
+  Trainers trainers_;
   const fs::path folder_;
   Connection connection_;
   std::unique_ptr<Training> training_;
