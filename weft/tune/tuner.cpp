@@ -15,6 +15,7 @@
 #include "weft/base/files.h"
 #include "weft/base/format.h"
 #include "weft/base/memory.h"
+#include "weft/data/kept_datasets.h"
 #include "weft/run/run_directory.h"
 #include "weft/spec/recipe.h"
 #include "weft/tune/copied_run.h"
@@ -67,6 +68,7 @@ class Tuner {
   Tuner(const Library& library, Study& study, const TuneLimits& limits, std::string program, const TuneHooks& hooks,
         WorkerServer* server)
       : library_(library),
+        planning_(library),
         study_(study),
         settings_(study.settings()),
         limits_(limits),
@@ -77,6 +79,7 @@ class Tuner {
         begin_(hooks.clock()),
         owner_(this_process()),
         chooser_(library, study, limits.trials, owner_, hooks.note) {
+    planning_.data = data::keep_datasets(library.data);
     for (const std::string& text : settings_.constraints) constraints_.push_back(parse_constraint(text));
     memory_ = memory_limit_bytes();
     if (const fs::path storage = study_.storage(); !storage.empty()) {
@@ -207,7 +210,7 @@ class Tuner {
     std::string recipe;
     try {
       const spec::RunSpec spec = trial_spec(settings_, trial.values, library_);
-      trial.plan = plan_trial(spec, library_);
+      trial.plan = plan_trial(spec, planning_);
       recipe = spec::print_recipe(spec, library_);
     } catch (const std::exception& error) {
       trial.state = State::failed;
@@ -434,6 +437,7 @@ class Tuner {
   }
 
   const Library& library_;
+  Library planning_;  // whose data stay open: workers wait for the plan of the next trial
   Study& study_;
   const StudySettings& settings_;
   const TuneLimits limits_;
