@@ -23,7 +23,7 @@ const std::vector<PipelineModel> kModels = {
      {3, 16, 16},
      10,
      {{"layers", "8"}, {"heads", "4"}, {"width", "64"}, {"patch", "4"}, {"dropout", "0.1"}}},
-    {"resnet18", {3, 32, 32}, 10, {}, "sgd", /*has_statistics=*/true},
+    {"resnet18", {3, 16, 16}, 10, {}, "sgd", /*has_statistics=*/true},
     {"alexnet", {3, 64, 64}, 10, {{"dropout", "0.5"}}},
     {"seq2seq_attention",
      {14},

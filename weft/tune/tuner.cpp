@@ -52,6 +52,13 @@ struct Worker {
   bool is_here = true;  // on this host
 };
 
+/// Of a point, before it is a trial.
+struct Planned {
+  Values values;
+  TrialPlan plan;
+  std::string recipe;
+};
+
 bool is_free(const fs::path& run) {
   std::error_code code;
   if (!fs::exists(run, code)) return true;
@@ -96,6 +103,7 @@ class Tuner {
       stop_poor_trials();
       if (is_over()) break;
       fill_workers();
+      plan_ahead();
       if (workers_.empty() && trained_.empty() && nothing_left_) break;
       tell_status();
       tell_of_workers();
@@ -209,9 +217,12 @@ class Tuner {
   bool prepare(StudyTrial& trial) {
     std::string recipe;
     try {
-      const spec::RunSpec spec = trial_spec(settings_, trial.values, library_);
-      trial.plan = plan_trial(spec, planning_);
-      recipe = spec::print_recipe(spec, library_);
+      const bool is_there = ahead_ && ahead_->values == trial.values;
+      guesses_ = guesses_ && (is_there || !ahead_);
+      Planned planned = is_there ? std::move(*ahead_) : planned_by(trial.values);
+      ahead_.reset();
+      trial.plan = planned.plan;
+      recipe = std::move(planned.recipe);
     } catch (const std::exception& error) {
       trial.state = State::failed;
       trial.reason = error.what();
@@ -225,6 +236,25 @@ class Tuner {
     refused_in_a_row_ = 0;
     keep(trial);
     return true;
+  }
+
+  Planned planned_by(const Values& values) const {
+    const spec::RunSpec spec = trial_spec(settings_, values, library_);
+    return {values, plan_trial(spec, planning_), spec::print_recipe(spec, library_)};
+  }
+
+  /// While all workers train: plans the trial that would be next by what is known now, so that no worker waits for its
+  /// plan. A searcher that learns from every result makes such guesses wrong. It is not asked again then.
+  void plan_ahead() {
+    if (!guesses_ || ahead_ || held_ || workers_.empty() || has_free_place()) return;
+    const std::vector<StudyTrial> trials = study_.trials();
+    if (trials.size() == guessed_at_) return;  // nothing new to plan, or what cannot be planned
+    guessed_at_ = trials.size();
+    try {
+      const std::optional<StudyTrial> next = chooser_.choose(trials);
+      if (next && !next->parent && next->plan.epochs == 0) ahead_ = planned_by(next->values);
+    } catch (const std::exception&) {  // which says so when it is its turn
+    }
   }
 
   bool refuse(StudyTrial& trial, std::string reason) {
@@ -451,6 +481,9 @@ class Tuner {
   std::vector<Constraint> constraints_;
   int64_t memory_ = 0;  // bytes, of all trials together
   std::vector<Worker> workers_;
+  std::optional<Planned> ahead_;  // a guess which point comes next
+  bool guesses_ = true;
+  size_t guessed_at_ = 0;                   // trials of the study
   std::vector<StudyTrial> trained_;         // their processes have ended; not yet measured as they are deployed
   std::unique_ptr<OptunaStorage> storage_;  // null: nobody asked for it
   std::unique_ptr<QuietRoom> room_;         // where latencies are measured
