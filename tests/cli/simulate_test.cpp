@@ -29,6 +29,18 @@ TEST_F(SimulateCommand, WritesATraceThatIsJson) {
   EXPECT_FALSE(nlohmann::json::parse(read_all(path("trace.json")))["traceEvents"].empty());
 }
 
+TEST_F(SimulateCommand, DrawsTheTimelineOfAPipeline) {
+  const Outcome outcome = weft(
+      {"simulate", "transformer", "--shape", "layers=8,hidden=512,heads=8,sequence=128,vocabulary=1000", "--cluster",
+       "dgx_a100_80gb", "--ranks", "4", "--batch", "8", "--strategy", "pipeline=4", "--svg", "timeline.svg"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const std::string svg = read_all(path("timeline.svg"));
+  EXPECT_TRUE(svg.ends_with("</svg>\n"));
+  for (const char* text : {">stage 3: compute<", "<title>forward 7</title>", ">backward<", ">update<"})
+    EXPECT_NE(svg.find(text), std::string::npos) << text;
+  EXPECT_EQ(svg.find("messages 2"), std::string::npos);
+}
+
 TEST_F(SimulateCommand, ComparesPoliciesOnTheSameFailures) {
   const Outcome outcome =
       weft({"simulate", "transformer", "--shape", "layers=24,hidden=2304,heads=24,sequence=2048,vocabulary=51200",

@@ -25,6 +25,29 @@ TEST(Charts, BarsHaveNamesAndValues) {
   EXPECT_EQ(count_of(svg, "<rect"), 3u) << "the ground and two bars";
 }
 
+TEST(Charts, ATimelineHasABoxForEachTaskAndItsKindsBelow) {
+  const std::string svg = draw_svg(Timeline{
+      .title = "t",
+      .x_label = "ms",
+      .rows = {"rank 0", "idle", "rank 1"},
+      .boxes = {
+          {0, 0, 4, "forward 0", "forward"}, {2, 4, 8, "forward 0", "forward"}, {2, 8, 10, "backward 0", "backward"}}});
+  EXPECT_EQ(count_of(svg, "<rect"), 1u + 3 + 2) << "the ground, boxes and kinds";
+  EXPECT_EQ(count_of(svg, "<title>forward 0</title>"), 2u);
+  EXPECT_NE(svg.find(">rank 1<"), std::string::npos);
+  EXPECT_EQ(svg.find(">idle<"), std::string::npos);
+  EXPECT_NE(svg.find(">backward<"), std::string::npos);
+}
+
+TEST(Charts, BoxesOfATimelineThatNobodyCouldSeeAreOne) {
+  Timeline timeline{.title = "", .x_label = "", .rows = {"rank 0"}, .boxes = {}};
+  for (int at = 0; at < 10'000; ++at)
+    timeline.boxes.push_back({0, static_cast<double>(at), at + 1.0, "node", at < 5000 ? "forward" : "backward"});
+  EXPECT_LE(count_of(draw_svg(timeline), "<rect"), 1u + 2 + 2);
+  timeline.boxes.clear();
+  EXPECT_NE(test::error_of([&] { draw_svg(timeline); }).find("nothing happens"), std::string::npos);
+}
+
 TEST(Charts, ALinePassesAnAxisByWhereItHasNoCoordinate) {
   ParallelAxes chart{.title = "", .axes = {{"x", {{0, "low"}, {1, "high"}}}, {"y", {}}, {"z", {}}}, .lines = {}};
   chart.lines.push_back({{0.5, std::numeric_limits<double>::quiet_NaN(), 1}, 0, "trial 7"});

@@ -1,4 +1,5 @@
-// Charts of many measured places: bars, axes beside each other, and a map of values over two quantities, as SVG.
+// Charts of many places: bars, axes beside each other, a map of values over two quantities, and what happens in rows of
+// time, as SVG.
 #pragma once
 
 #include <string>
@@ -46,8 +47,23 @@ struct ValueMap {
   bool low_is_dark = true;
 };
 
+/// What several rows do over time.
+struct Timeline {
+  std::string title, x_label;
+  std::vector<std::string> rows;  // from the top
+  struct Box {
+    size_t row = 0;
+    double begin = 0, end = 0;
+    std::string name, kind;  // boxes of a kind share a colour, and the kinds are named below
+  };
+  std::vector<Box> boxes;
+};
+
 /// Whole SVG documents.
 std::string draw_svg(const Bars& bars);
+/// Leaves out rows without boxes. Boxes of a kind that would be narrower than a pixel are drawn as one. Error(usage)
+/// where there are none.
+std::string draw_svg(const Timeline& timeline);
 std::string draw_svg(const ParallelAxes& axes);
 /// Error(usage) without values.
 std::string draw_svg(const ValueMap& map);

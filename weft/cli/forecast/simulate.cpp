@@ -12,6 +12,7 @@
 #include "weft/cli/command.h"
 #include "weft/cli/forecast/simulate_memory.h"
 #include "weft/cli/forecast/simulate_report.h"
+#include "weft/cli/forecast/simulated_timeline.h"
 #include "weft/cli/recipe_input.h"
 #include "weft/simulate/graph_step.h"
 #include "weft/simulate/trace.h"
@@ -25,7 +26,7 @@ constexpr int64_t kUsualBatch = 32;  // of a rank
 
 struct SimulateOptions {
   ModelChoice choice;
-  std::string cluster, strategy, shape, bucket, exchange = "f32", trace, checkpoint_interval;
+  std::string cluster, strategy, shape, bucket, exchange = "f32", trace, picture, checkpoint_interval;
   int ranks = 0;
   bool tf32 = false, unequal = false, json = false, as_others = false, spot = false;
   std::vector<std::string> without;
@@ -217,13 +218,14 @@ int simulate_command(const Library& library, const SimulateOptions& options) {
     simulate_graph(library, options, cluster, report);
   }
   simulate_failures(options, cluster, report);
-  if (!options.trace.empty()) {
-    const simulate::TaskGraph& tasks = report.transformer ? report.transformer->tasks : report.step.tasks;
-    const std::vector<simulate::Span>& spans = report.transformer ? report.transformer->spans : report.step.spans;
-    write_atomically(options.trace, simulate::chrome_trace(tasks, spans, report.title()));
-  }
+  const simulate::TaskGraph& tasks = report.transformer ? report.transformer->tasks : report.step.tasks;
+  const std::vector<simulate::Span>& spans = report.transformer ? report.transformer->spans : report.step.spans;
+  if (!options.trace.empty()) write_atomically(options.trace, simulate::chrome_trace(tasks, spans, report.title()));
+  if (!options.picture.empty())
+    write_atomically(options.picture, plot::draw_svg(simulated_timeline(tasks, spans, report.title())));
   fmt::print("{}\n", options.json ? report.json() : report.text());
   if (!options.trace.empty()) say(fmt::format("trace written to '{}': open it in ui.perfetto.dev", options.trace));
+  if (!options.picture.empty()) say(fmt::format("timeline drawn in '{}'", options.picture));
   if (report.fits()) return 0;
   say(report.why_not());
   return 1;
@@ -275,6 +277,7 @@ void add_simulate(CLI::App& app, Action& action, const Library& library) {
                       "Of the run beside which the best interval is set; default 1h");
   command->add_option("--seed", options->seed, "Of stragglers and failures; default 0");
   command->add_option("--trace", options->trace, "Writes the timeline, for Perfetto")->type_name("FILE");
+  command->add_option("--svg", options->picture, "Draws the timeline")->type_name("FILE");
   command->add_flag("--json", options->json, "Print JSON");
   command->callback(
       [options, &action, &library] { action = [options, &library] { return simulate_command(library, *options); }; });
