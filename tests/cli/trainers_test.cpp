@@ -105,11 +105,34 @@ TEST_F(Trainers, IdleOnesEndWhenTheyAreDismissed) {
   EXPECT_NE(kill(process, 0), 0);
 }
 
-TEST_F(Trainers, WordsThatAreNoListAreNamed) {
+TEST_F(Trainers, WordsComeWhole) {
+  const std::vector<std::string> words = {"train", "a\nb", "\xff", "--quiet"};
+  std::string read = tune::print_words(words) + "train";
+  EXPECT_EQ(tune::take_words(read), words);
+  EXPECT_EQ(read, "train");
+  EXPECT_EQ(tune::take_words(read), std::nullopt);
+}
+
+TEST_F(Trainers, AStopThatComesAsARunEndsDoesNotHarmTheNext) {
+  write_recipe("recipe.toml", "epochs = 1\n");
+  for (int64_t number = 0; number < 6; number += 2) {
+    const auto training = trainers_.train(job(number, "recipe.toml"));
+    while (!fs::exists(path("run" + std::to_string(number)) / "summary.json") && !training->has_ended())
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    training->stop();
+    finish(*training);
+    const auto next = trainers_.train(job(number + 1, "recipe.toml"));
+    finish(*next);
+    EXPECT_EQ(next->exit_code(), 0) << next->read();
+    EXPECT_TRUE(fs::exists(path("run" + std::to_string(number + 1)) / "summary.json"));
+  }
+}
+
+TEST_F(Trainers, OtherWordsAreNamed) {
   write_all(path("words"), "train recipe.toml\n");
   const std::string command = "cd '" + directory_.string() + "' && " + WEFT_PROGRAM + " tune trainer < words 2> said";
   EXPECT_EQ(WEXITSTATUS(std::system(command.c_str())), 2);
-  EXPECT_NE(read_all(path("said")).find("is no list of words"), std::string::npos) << read_all(path("said"));
+  EXPECT_NE(read_all(path("said")).find("are no words of `weft train`"), std::string::npos) << read_all(path("said"));
 }
 
 }  // namespace

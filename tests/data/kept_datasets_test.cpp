@@ -9,7 +9,13 @@
 namespace weft::data {
 namespace {
 
-/// Kinds of one, whose `opened` counts; each pixel of its data says how many were opened before.
+DatasetInfo info_of(bool is_decoded) {
+  DatasetInfo info{"counted", {1, 1, 1}, 2, {}};
+  info.decoded = is_decoded;
+  return info;
+}
+
+/// A kind, whose `opened` counts; each pixel of its data says how many were opened before. "pictures" are decoded.
 std::vector<DatasetKind> counting(int& opened) {
   return keep_datasets(
       {{.name = "counted",
@@ -18,7 +24,7 @@ std::vector<DatasetKind> counting(int& opened) {
         .open = [&opened](const DataSpec& spec, Split, const std::string&) -> std::unique_ptr<Dataset> {
           if (spec.argument == "missing") fail(ErrorKind::io, "there is no 'missing'");
           const auto pixel = static_cast<uint8_t>(opened++);
-          return std::make_unique<MemoryDataset>(DatasetInfo{"counted", {1, 1, 1}, 2, {}}, std::vector<uint8_t>{pixel},
+          return std::make_unique<MemoryDataset>(info_of(spec.argument == "pictures"), std::vector<uint8_t>{pixel},
                                                  std::vector<uint8_t>{1});
         }}});
 }
@@ -62,6 +68,13 @@ TEST(KeptDatasets, WhatWasNotAskedForLongIsLetGo) {
   EXPECT_EQ(opened, 11);
   open_dataset(kinds, "counted:0", Split::train);
   EXPECT_EQ(opened, 12);
+}
+
+TEST(KeptDatasets, PicturesAreOpenedAnew) {
+  int opened = 0;
+  const std::vector<DatasetKind> kinds = counting(opened);
+  for (int time = 0; time < 3; ++time) open_dataset(kinds, "counted:pictures", Split::train);
+  EXPECT_EQ(opened, 3);
 }
 
 TEST(KeptDatasets, WhatCannotBeOpenedIsTriedAgain) {

@@ -47,7 +47,7 @@ class KeptDatasets {
     return kept_.back().second;
   }
   void add(Key key, std::shared_ptr<Dataset> dataset) {
-    constexpr size_t kMost = 8;
+    constexpr size_t kMost = 4;
     if (kept_.size() == kMost) kept_.erase(kept_.begin());
     kept_.emplace_back(std::move(key), std::move(dataset));
   }
@@ -62,11 +62,14 @@ std::vector<DatasetKind> keep_datasets(const std::vector<DatasetKind>& kinds) {
   const auto kept = std::make_shared<KeptDatasets>();
   std::vector<DatasetKind> keeping = kinds;
   for (DatasetKind& kind : keeping)
-    kind.open = [kept, open = kind.open](const DataSpec& spec, Split split, const std::string& encoding) {
+    kind.open = [kept, open = kind.open](const DataSpec& spec, Split split,
+                                         const std::string& encoding) -> std::unique_ptr<Dataset> {
       const KeptDatasets::Key key{print_data_spec(spec), split, encoding};
       std::shared_ptr<Dataset> dataset = kept->find(key);
       if (!dataset) {
-        dataset = open(spec, split, encoding);
+        std::unique_ptr<Dataset> opened = open(spec, split, encoding);
+        if (opened->info().decoded || opened->cache_bytes_to_come() > 0 || opened->uncached_bytes() > 0) return opened;
+        dataset = std::move(opened);
         kept->add(key, dataset);
       }
       return std::make_unique<SharedDataset>(std::move(dataset));

@@ -33,8 +33,11 @@ ChildProcess::ChildProcess(const std::vector<std::string>& words, Output output)
     fail(ErrorKind::io, "cannot start '{}': {}; raise `ulimit -n`", words.front(), strerror(errno));
   output_ = written_to[0];
   int spoken_through[2] = {-1, -1};
-  if (output == Output::spoken_with && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, spoken_through) != 0)
-    fail(ErrorKind::io, "cannot start '{}': {}; raise `ulimit -n`", words.front(), strerror(errno));
+  if (output == Output::spoken_with && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, spoken_through) != 0) {
+    const int reason = errno;
+    for (const int file : {failure[0], failure[1], written_to[0], written_to[1]}) close(file);
+    fail(ErrorKind::io, "cannot start '{}': {}; raise `ulimit -n`", words.front(), strerror(reason));
+  }
   speech_ = spoken_through[0];
   if (output_ >= 0) fcntl(output_, F_SETFL, O_NONBLOCK);
   process_ = fork();
@@ -44,6 +47,7 @@ ChildProcess::ChildProcess(const std::vector<std::string>& words, Output output)
       dup2(written_to[1], STDOUT_FILENO);
       const int read_from = output == Output::spoken_with ? spoken_through[1] : open("/dev/null", O_RDONLY | O_CLOEXEC);
       dup2(read_from, STDIN_FILENO);
+      fcntl(STDIN_FILENO, F_SETFD, 0);  // where it was that one already
     }
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGTERM);

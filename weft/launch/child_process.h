@@ -38,7 +38,7 @@ class ChildProcess {
   bool say(const std::string& text) const;
   /// What it has answered there since the last call.
   std::string hear();
-  /// It reads the end of its input.
+  /// Closes the socket: the program then reads the end of its input.
   void end_speech();
   /// Whether it has ended.
   bool has_ended();

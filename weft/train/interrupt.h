@@ -17,8 +17,8 @@ namespace weft::train {
 
 /// Catches these signals while it lives and restores their actions afterwards. Only one may live at a time. A signal
 /// that was ignored when the process started, as under nohup or in the background of a script, stays ignored. Its
-/// thread gets the other stack, and gets back what it had: to be made and destroyed by the main thread, to which the
-/// kernel gives the signals of a process.
+/// thread gets the other stack, and gets back what it had. To be made and destroyed by the main thread, which the
+/// kernel prefers for the signals of a process.
 class InterruptGuard {
  public:
   InterruptGuard();

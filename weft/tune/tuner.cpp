@@ -54,6 +54,7 @@ struct Worker {
 
 /// Of a point, before it is a trial.
 struct Planned {
+  int64_t number = 0;  // that it would have
   Values values;
   TrialPlan plan;
   std::string recipe;
@@ -218,7 +219,7 @@ class Tuner {
     std::string recipe;
     try {
       const bool is_there = ahead_ && ahead_->values == trial.values;
-      guesses_ = guesses_ && (is_there || !ahead_);
+      guesses_ = guesses_ && (is_there || !ahead_ || ahead_->number != trial.number);
       Planned planned = is_there ? std::move(*ahead_) : planned_by(trial.values);
       ahead_.reset();
       trial.plan = planned.plan;
@@ -240,19 +241,20 @@ class Tuner {
 
   Planned planned_by(const Values& values) const {
     const spec::RunSpec spec = trial_spec(settings_, values, library_);
-    return {values, plan_trial(spec, planning_), spec::print_recipe(spec, library_)};
+    return {.values = values, .plan = plan_trial(spec, planning_), .recipe = spec::print_recipe(spec, library_)};
   }
 
   /// While all workers train: plans the trial that would be next by what is known now, so that no worker waits for its
-  /// plan. A searcher that learns from every result makes such guesses wrong. It is not asked again then.
+  /// plan. Guesses about a searcher that learns from every result are wrong: after the first wrong one there are no
+  /// more.
   void plan_ahead() {
-    if (!guesses_ || ahead_ || held_ || workers_.empty() || has_free_place()) return;
-    const std::vector<StudyTrial> trials = study_.trials();
-    if (trials.size() == guessed_at_) return;  // nothing new to plan, or what cannot be planned
-    guessed_at_ = trials.size();
+    if (!guesses_ || ahead_ || held_ || !has_changed_ || workers_.empty() || has_free_place()) return;
+    has_changed_ = false;
     try {
-      const std::optional<StudyTrial> next = chooser_.choose(trials);
-      if (next && !next->parent && next->plan.epochs == 0) ahead_ = planned_by(next->values);
+      const std::optional<StudyTrial> next = chooser_.choose(study_.trials());
+      if (!next || next->parent || next->plan.epochs > 0) return;
+      ahead_ = planned_by(next->values);
+      ahead_->number = next->number;
     } catch (const std::exception&) {  // which says so when it is its turn
     }
   }
@@ -313,6 +315,7 @@ class Tuner {
     // Where this process dies, the trial is nobody's only once its own process has ended, too.
     worker.trial.owner = is_here ? owner_here(owner_, identity_of(worker.training->process())) : owner_;
     workers_.push_back(std::move(worker));
+    has_changed_ = true;
     keep(workers_.back().trial);
     return true;
   }
@@ -335,6 +338,7 @@ class Tuner {
 
   void record(Worker& worker) {
     next_look_ = 0;
+    has_changed_ = true;
     StudyTrial& trial = worker.trial;
     const Training& training = *worker.training;
     const int code = training.exit_code();
@@ -481,9 +485,9 @@ class Tuner {
   std::vector<Constraint> constraints_;
   int64_t memory_ = 0;  // bytes, of all trials together
   std::vector<Worker> workers_;
-  std::optional<Planned> ahead_;  // a guess which point comes next
+  std::optional<Planned> ahead_;  // a guess at which point comes next
   bool guesses_ = true;
-  size_t guessed_at_ = 0;                   // trials of the study
+  bool has_changed_ = false;                // since the last guess: a trial of this process has begun or ended
   std::vector<StudyTrial> trained_;         // their processes have ended; not yet measured as they are deployed
   std::unique_ptr<OptunaStorage> storage_;  // null: nobody asked for it
   std::unique_ptr<QuietRoom> room_;         // where latencies are measured

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "weft/base/error.h"
 #include "weft/base/memory.h"
@@ -20,17 +21,13 @@ namespace weft::cli {
 
 namespace {
 
-/// Lines from the tuner.
+/// What the tuner asks for.
 class Requests {
  public:
-  /// nullopt: there are no more, or this process is to end.
-  std::optional<std::string> next(const train::InterruptGuard& interrupt) {
+  /// The words of a run; nullopt: there are no more, or this process is to end.
+  std::optional<std::vector<std::string>> next(const train::InterruptGuard& interrupt) {
     while (true) {
-      if (const size_t end = text_.find('\n'); end != text_.npos) {
-        std::string line = text_.substr(0, end);
-        text_.erase(0, end + 1);
-        return line;
-      }
+      if (std::optional<std::vector<std::string>> words = tune::take_words(text_)) return words;
       // A signal ends poll(), whereas read() would go on.
       pollfd input{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
       const int ready = interrupt.requested() ? 0 : poll(&input, 1, kLook);
@@ -59,14 +56,15 @@ int trainer_command(const Library& library, const std::string& program) {
   keeping.data = data::keep_datasets(library.data);
   const train::InterruptGuard interrupt;
   Requests requests;
-  while (const std::optional<std::string> line = requests.next(interrupt)) {
-    const int code = train_by_words(keeping, tune::parse_words(*line), program, [&] { return interrupt.requested(); });
+  while (const std::optional<std::vector<std::string>> words = requests.next(interrupt)) {
+    const int code = train_by_words(keeping, *words, program, [&] { return interrupt.requested(); });
     if (std::fflush(stdout) != 0) fail(ErrorKind::io, "cannot write to standard output");
     if (code != 0) return code;
     release_free_memory();
     if (!answer(tune::kTrained)) return 0;
   }
-  return 0;
+  // So that a run which the tuner asks for at this moment counts as interrupted, and is trained by another process.
+  return interrupt.requested() ? train::kInterruptedExitCode : 0;
 }
 
 }  // namespace

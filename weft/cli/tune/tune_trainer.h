@@ -8,7 +8,7 @@
 
 namespace weft::cli {
 
-/// The command `trainer` of `tune`. It reads the words of a run per line from its input, a socket, and answers there
+/// The command `trainer` of `tune`. It reads the words of a run from its input, a socket, and answers there
 /// once the run has come to its end or its pause (tune/training/training.h). It ends with the run's exit code where
 /// that is not 0, so that nothing of a run that failed is left in the next one, and where its input ends.
 void add_tune_trainer(CLI::App& tune, Action& action, const Library& library, const std::string& program);

@@ -251,7 +251,8 @@ class DimensionFinder {
     Way best{{}, work_in_all};
     for (const ValueId input : node.inputs) best.cost += to_whole(input);
     const auto& rule = forms_.rules[index];
-    // Behind a sum nothing runs before it is complete, no exchange that would put parts of it together for its state.
+    // Nothing behind a sum runs before it is complete. An exchange there would come too late for a whole state, so such
+    // a sum adds whole gradients.
     if (!rule || (is_accumulation(node) && is(node.inputs[0], FormKind::whole))) return best;
     const auto consider = [&](const Way& way) {
       if (way.cost < best.cost) best = way;

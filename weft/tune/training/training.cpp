@@ -2,14 +2,18 @@
 
 #include <signal.h>
 
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "weft/base/error.h"
+#include "weft/base/format.h"
 
 namespace weft::tune {
 
 using launch::ChildProcess;
+
+namespace {
+constexpr int kNoAnswer = 1;  // of a process that ended well and never said that it had trained
+}
 
 class Trainers::TrainingHere : public Training {
  public:
@@ -21,7 +25,10 @@ class Trainers::TrainingHere : public Training {
     answer_ += process_->hear();
     if (answer_ == kTrained) {
       output_ += process_->read();
-      idle_->push_back(std::move(process_));
+      if (was_stopped_)
+        process_.reset();  // the signal came too late for this run, and ends the process
+      else
+        idle_->push_back(std::move(process_));
       return true;
     }
     has_ended_ = process_->has_ended();
@@ -32,9 +39,14 @@ class Trainers::TrainingHere : public Training {
     return process_ == nullptr ? text : text + process_->read();
   }
   void stop() override {
-    if (process_ != nullptr) process_->send(SIGTERM);
+    if (process_ == nullptr) return;
+    was_stopped_ = true;
+    process_->send(SIGTERM);
   }
-  int exit_code() const override { return process_ == nullptr ? 0 : process_->exit_code(); }
+  int exit_code() const override {
+    if (process_ == nullptr) return 0;
+    return process_->exit_code() != 0 ? process_->exit_code() : kNoAnswer;
+  }
   bool was_killed() const override { return process_ != nullptr && process_->was_killed(); }
   bool was_lost() const override { return false; }
   int64_t process() const override { return number_; }
@@ -45,6 +57,7 @@ class Trainers::TrainingHere : public Training {
   const std::shared_ptr<Idle> idle_;
   std::string answer_, output_;
   bool has_ended_ = false;  // the process
+  bool was_stopped_ = false;
 };
 
 std::vector<std::string> TrainingJob::words() const {
@@ -74,12 +87,30 @@ std::unique_ptr<Training> Trainers::train(const TrainingJob& job) {
 
 void Trainers::dismiss_idle() { idle_->clear(); }
 
-std::string print_words(const std::vector<std::string>& words) { return nlohmann::json(words).dump() + "\n"; }
+std::string print_words(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) {
+    check(!word.empty(), "words of a run are not empty");
+    text += word + '\0';
+  }
+  return text + '\0';
+}
 
-std::vector<std::string> parse_words(const std::string& line) try {
-  return nlohmann::json::parse(line).get<std::vector<std::string>>();
-} catch (const nlohmann::json::exception&) {
-  fail(ErrorKind::usage, "weft tune trainer: '{}' is no list of words; `weft tune` starts this command", line);
+std::optional<std::vector<std::string>> take_words(std::string& read) {
+  const std::string first = std::string("train") + '\0';
+  if (!read.empty() && read.substr(0, first.size()) != first.substr(0, read.size()))
+    fail(ErrorKind::usage, "weft tune trainer: '{}' are no words of `weft train`; `weft tune` starts this command",
+         printable(read.substr(0, 80)));
+  const size_t end = read.find(std::string(2, '\0'));
+  if (end == read.npos) return std::nullopt;
+  std::vector<std::string> words;
+  for (size_t begin = 0; begin < end;) {
+    const size_t next = read.find('\0', begin);
+    words.push_back(read.substr(begin, next - begin));
+    begin = next + 1;
+  }
+  read.erase(0, end + 2);
+  return words;
 }
 
 }  // namespace weft::tune

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,9 +43,8 @@ class Training {
   virtual int64_t process() const = 0;
 };
 
-/// Processes of this host that train one trial after the other, `weft tune trainer`: each keeps the data open, and what
-/// it has decoded of them. One whose trial fails or is stopped ends, and so does one that is killed; another takes its
-/// place.
+/// Processes of this host that train one trial after the other, `weft tune trainer`: each keeps data open that lie in
+/// memory. One whose trial fails or is stopped ends, and so does one that is killed; another takes its place.
 class Trainers {
  public:
   /// `program`: its path.
@@ -65,9 +65,10 @@ class Trainers {
 
 /// What a trainer's process says when the run that it was given has come to its end or its pause.
 inline constexpr const char* kTrained = "trained\n";
-/// The words of a run, as a trainer reads them: a line.
+/// The words of a run, none of them empty, as a trainer reads them: a zero behind each, and one behind all.
 std::string print_words(const std::vector<std::string>& words);
-/// Reverses it. Error(usage).
-std::vector<std::string> parse_words(const std::string& line);
+/// Takes the words of one run from the beginning of what was read so far; nullopt where they are not whole yet.
+/// Error(usage) where they are no words of `weft train`.
+std::optional<std::vector<std::string>> take_words(std::string& read);
 
 }  // namespace weft::tune
