@@ -1,21 +1,26 @@
 #!/usr/bin/env python3
-"""weft's searchers beside Optuna's newest on functions whose least values are known, as a Markdown table (and JSON with
---json FILE): the median of the regret over the seeds, after the last trial and after half of them.
+"""weft's searchers beside Optuna's newest, and its Gaussian processes beside BoTorch's, on functions whose least values are
+known, as a Markdown table (and JSON with --json FILE): the median of the regret over the seeds, after the last trial and
+after half of them. Of functions with noise it is the regret of the trial that looked best, without the noise.
 
   cmake -B build -DWEFT_BENCHMARKS=ON && cmake --build build --target benchmark_search
   benchmarks/tuning.py                          # 20 seeds: some minutes
   benchmarks/tuning.py --only branin --seeds 5
 
 Both sides ask for one trial at a time. Optuna's samplers are as its documentation recommends them: TPE with
-multivariate=True and group=True, CMA-ES by the package cmaes with its margin for integers, GP where PyTorch is there. The
+multivariate=True and group=True, CMA-ES by the package cmaes with its margin for integers, GP where PyTorch is there.
+BoTorch, where it is there and all keys are real numbers, has a SingleTaskGP and the logarithm of the expected improvement
+(with noise: the noisy one), as its documentation recommends, and begins with 2 (keys + 1) points of a Sobol sequence. The
 hypervolume of several objectives is a share of what the true front dominates. The first call installs Optuna into
 build/tuning_peer (benchmarks/peer/tuning.txt); TUNING_PEER names another Python that has it.
 """
 import argparse
+import importlib.util
 import json
 import math
 import os
 import pathlib
+import random
 import statistics
 import subprocess
 import sys
@@ -23,23 +28,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
 from peer_python import peer_python  # noqa: E402
-
-
-# Dimensions as weft's spaces have them.
-def real(name, low, high, log=False):
-    return {"name": name, "kind": "real", "low": low, "high": high, "log": log}
-
-
-def integer(name, low, high, log=False):
-    return {"name": name, "kind": "integer", "low": low, "high": high, "log": log, "step": 1}
-
-
-def choice(name, choices):
-    return {"name": name, "kind": "choice", "choices": choices}
-
-
-def when(dimension, name, values):
-    return dict(dimension, **{"if": {"name": name, "values": values}})
+from tuning_tasks import choice, integer, real, when  # noqa: E402
 
 
 def branin(p):
@@ -109,7 +98,11 @@ PROBLEMS = {
     "conditional": ([choice("branch", ["one", "two"]), when(real("x", 0, 1), "branch", ["one"]),
                      when(real("y", 1e-4, 1, True), "branch", ["two"]), real("z", -1, 1)], conditional, 0, 60),
 }
+PROBLEMS["branin_noisy"] = PROBLEMS["branin"]
+PROBLEMS["hartmann6_noisy"] = PROBLEMS["hartmann6"]
+NOISE = {"branin_noisy": 5.0, "hartmann6_noisy": 0.2}  # the standard deviation of what is added
 FRONTS = {"zdt1": (EIGHT, zdt1, 600), "zdt2": (EIGHT, zdt2, 600), "zdt3": (EIGHT, zdt3, 600)}
+SIDES = ("weft", "optuna", "botorch")
 PAIRS = [("tpe", "tpe"), ("gp", "gp"), ("cma-es", "cmaes"), ("random", "random")]
 
 
@@ -145,12 +138,12 @@ def suggest(trial, space):
     return point
 
 
-def make_sampler(optuna, name, seed, space):
+def make_sampler(optuna, name, seed, space, is_noisy):
     samplers = optuna.samplers
     if name == "tpe":
         return samplers.TPESampler(multivariate=True, group=True, seed=seed)
     if name == "gp":
-        return samplers.GPSampler(seed=seed, deterministic_objective=True)
+        return samplers.GPSampler(seed=seed, deterministic_objective=not is_noisy)
     if name == "cmaes":
         return samplers.CmaEsSampler(seed=seed, with_margin=any(d["kind"] == "integer" for d in space))
     if name == "nsga2":
@@ -158,12 +151,12 @@ def make_sampler(optuna, name, seed, space):
     return samplers.RandomSampler(seed=seed)
 
 
-def optuna_losses(name, seed, space, function, trials, objectives=1):
+def optuna_losses(name, seed, space, function, trials, objectives=1, is_noisy=False):
     import optuna
     import warnings
     warnings.simplefilter("ignore")
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    study = optuna.create_study(sampler=make_sampler(optuna, name, seed, space), directions=["minimize"] * objectives)
+    study = optuna.create_study(sampler=make_sampler(optuna, name, seed, space, is_noisy), directions=["minimize"] * objectives)
     losses = []
 
     def objective(trial):
@@ -171,6 +164,42 @@ def optuna_losses(name, seed, space, function, trials, objectives=1):
         return losses[-1]
 
     study.optimize(objective, n_trials=trials)
+    return losses
+
+
+def botorch_losses(seed, space, function, trials, is_noisy):
+    import warnings
+    import torch
+    from botorch.acquisition import LogExpectedImprovement, qLogNoisyExpectedImprovement
+    from botorch.fit import fit_gpytorch_mll
+    from botorch.models import SingleTaskGP
+    from botorch.models.transforms import Standardize
+    from botorch.optim import optimize_acqf
+    from gpytorch.mlls import ExactMarginalLogLikelihood
+    warnings.simplefilter("ignore")
+    torch.manual_seed(seed)
+    torch.set_num_threads(1)
+    size = len(space)
+    low, high = (torch.tensor([d[end] for d in space], dtype=torch.double) for end in ("low", "high"))
+    bounds = torch.stack([torch.zeros(size), torch.ones(size)]).double()
+
+    def call(unit):
+        values = (low + unit * (high - low)).tolist()
+        return function({d["name"]: value for d, value in zip(space, values)})
+
+    units = torch.quasirandom.SobolEngine(size, scramble=True, seed=seed).draw(2 * (size + 1)).double()
+    losses = [call(unit) for unit in units]
+    while len(losses) < trials:
+        gains = -torch.tensor(losses, dtype=torch.double).unsqueeze(-1)
+        model = SingleTaskGP(units, gains, outcome_transform=Standardize(m=1))
+        fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
+        if is_noisy:
+            improvement = qLogNoisyExpectedImprovement(model, X_baseline=units, prune_baseline=True)
+        else:
+            improvement = LogExpectedImprovement(model, best_f=gains.max())
+        point, _ = optimize_acqf(improvement, bounds=bounds, q=1, num_restarts=10, raw_samples=256)
+        units = torch.cat([units, point.detach()])
+        losses.append(call(units[-1]))
     return losses
 
 
@@ -191,12 +220,24 @@ def fits(searcher, space):
     return searcher != "cma-es" or all(d["kind"] != "choice" and "if" not in d for d in space)
 
 
-def has_torch():
-    try:
-        import torch  # noqa: F401
-        return True
-    except ImportError:
-        return False
+def has(module):
+    return importlib.util.find_spec(module) is not None
+
+
+class Noisy:
+    """A function with noise, which depends on the seed and the number of the call alone. Keeps what it gave without."""
+
+    def __init__(self, function, deviation, seed):
+        self.function, self.deviation, self.source, self.truths = function, deviation, random.Random(seed), []
+
+    def __call__(self, point):
+        self.truths.append(self.function(point))
+        return self.truths[-1] + self.source.gauss(0, self.deviation)
+
+
+def regret(observed, truths, least):
+    """Of the trial that looked best."""
+    return truths[min(range(len(observed)), key=observed.__getitem__)] - least
 
 
 def quartiles(values):
@@ -208,19 +249,23 @@ def compare_problem(name, arguments, rows):
     for ours, theirs in PAIRS:
         if not fits(ours, space) or (arguments.searchers and ours not in arguments.searchers):
             continue
-        found = {"weft": [], "optuna": []}
+        found = {side: [] for side in SIDES}
         for seed in range(1, arguments.seeds + 1):
-            runs = {"weft": weft_losses(arguments.server, ours, seed, space, function, trials)}
-            if theirs != "gp" or has_torch():
-                runs["optuna"] = optuna_losses(theirs, seed, space, function, trials)
-            for side, losses in runs.items():
-                found[side].append((min(losses[:trials // 2]) - least, min(losses) - least))
+            sides = {"weft": lambda call: weft_losses(arguments.server, ours, seed, space, call, trials)}
+            if theirs != "gp" or has("torch"):
+                sides["optuna"] = lambda call: optuna_losses(theirs, seed, space, call, trials, is_noisy=name in NOISE)
+            if ours == "gp" and has("botorch") and all(d["kind"] == "real" and "if" not in d for d in space):
+                sides["botorch"] = lambda call: botorch_losses(seed, space, call, trials, name in NOISE)
+            for side, search in sides.items():
+                call = Noisy(function, NOISE.get(name, 0), seed)
+                losses = search(call)
+                found[side].append(tuple(regret(losses[:count], call.truths, least) for count in (trials // 2, trials)))
         row = {"problem": name, "searcher": ours, "trials": trials, "seeds": arguments.seeds}
         for side, regrets in found.items():
             if regrets:
                 row[side] = {"half": quartiles([r[0] for r in regrets]), "end": quartiles([r[1] for r in regrets])}
         rows.append(row)
-        shown = [f"{row[side][part][1]:.3g}" if side in row else "-" for part in ("half", "end") for side in ("weft", "optuna")]
+        shown = [f"{row[side][part][1]:.3g}" if side in row else "-" for part in ("half", "end") for side in SIDES]
         print(f"| {name} | {ours} | {trials} | " + " | ".join(shown) + " |", flush=True)
 
 
@@ -237,7 +282,7 @@ def compare_front(name, arguments, rows):
     for side, volumes in found.items():
         row[side] = {"half": quartiles([v[0] for v in volumes]), "end": quartiles([v[1] for v in volumes])}
     rows.append(row)
-    shown = [f"{row[side][part][1]:.3f}" for part in ("half", "end") for side in ("weft", "optuna")]
+    shown = [f"{row[side][part][1]:.3f}" if side in row else "-" for part in ("half", "end") for side in SIDES]
     print(f"| {name} (share) | nsga2 | {trials} | " + " | ".join(shown) + " |", flush=True)
 
 
@@ -251,7 +296,8 @@ def main():
     arguments = parser.parse_args()
     import optuna
     print(f"Optuna {optuna.__version__}; median regret over {arguments.seeds} seeds\n")
-    print("| problem | searcher | trials | weft, half | Optuna, half | weft | Optuna |\n|---|---|---|---|---|---|---|")
+    print("| problem | searcher | trials | weft, half | Optuna, half | BoTorch, half | weft | Optuna | BoTorch |\n"
+          "|---|---|---|---|---|---|---|---|---|")
     rows = []
     for name in PROBLEMS:
         if not arguments.only or name in arguments.only:
