@@ -7,7 +7,7 @@ how many of the seeds a search finds one of the five best within 50 trials, as a
   benchmarks/tuning_networks.py --shared DIR --table           # trains all of them anew: half an hour
 
 The space is of language models over the characters of a part of tinyshakespeare, trained for one epoch: layers, heads, width
-and dropout. The table is benchmarks/tuning_tables/networks.csv, made by `weft tune --searcher grid`. DIR is that of
+and dropout. `--table` writes benchmarks/tuning_tables/networks.csv by `weft tune --searcher grid`. DIR is that of
 benchmarks/tuning_tasks.py. By chance a search of 50 of 500 meets one of the five best in 41 % of the cases.
 """
 import argparse
@@ -67,6 +67,8 @@ def main():
     arguments = parser.parse_args()
     if arguments.table:
         make_table(arguments.weft, arguments.shared, pathlib.Path(arguments.folder).absolute(), arguments.workers)
+    if not (TABLES / "networks.csv").exists():
+        sys.exit(f"there is no {TABLES / 'networks.csv'}; make it by --table --shared DIR")
     with open(TABLES / "networks.csv", newline="", encoding="utf-8") as file:
         truth = {tuple(row[name] for name in NAMES): float(row[METRIC]) for row in csv.DictReader(file)}
     bound = sorted(truth.values())[BEST - 1]
