@@ -5,9 +5,9 @@ table (and JSON with --json FILE).
   benchmarks/tuning_asha.py --shared DIR                       # two tasks, 3 seeds: half an hour, alone
   benchmarks/tuning_asha.py --shared DIR --only optdigits --seeds 1 --trials 20
 
-The tasks and DIR are those of benchmarks/tuning_tasks.py. Compute is counted in epochs. A worker is idle while it waits for the tuner to speak, or is not there, from the first trial's start to the last one's: it is
-looked up every few milliseconds in which system call the main thread of each worker is. Run it as the user of the
-workers, or as root, on x86-64.
+The tasks and DIR are those of benchmarks/tuning_tasks.py. Compute is counted in epochs. A worker is
+idle while it waits for the tuner to speak, or is not there, from the first trial's start to the last one's: this program
+looks every few milliseconds in which system call the main thread of each worker is. It knows those of x86-64.
 """
 import argparse
 import json
@@ -20,7 +20,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
-from tuning_tasks import TASKS, range_text, recipe_words  # noqa: E402
+from tuning_tasks import TASKS, range_words, read_study, recipe_words  # noqa: E402
 
 WORKERS = 2
 LOOK = 0.004  # seconds
@@ -51,7 +51,7 @@ def search(weft, words, space, folder, scheduler, seed, trials):
     study = folder / scheduler
     command = [weft, "tune", *words, "--study", str(study), "--searcher", "random", "--scheduler", scheduler, "--trials",
                str(trials), "--workers", str(WORKERS), "--seed", str(seed), "--quiet",
-               *(word for d in space for word in ("--set-range", range_text(d)))]
+               *range_words(space)]
     begin = time.monotonic()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     before, looks = set(), []  # per look: when, how many train, and whether one of them has just begun
@@ -66,8 +66,7 @@ def search(weft, words, space, folder, scheduler, seed, trials):
     starts = [at for at, (_, _, is_new) in enumerate(looks) if is_new]
     looks = looks[starts[0]:starts[-1] + 1]
     worked = sum(count * (after - when) for (when, count, _), (after, _, _) in zip(looks, looks[1:]))
-    shown = subprocess.run([weft, "tune", "show", str(study), "--json"], check=True, stdout=subprocess.PIPE, text=True)
-    return json.loads(shown.stdout), seconds, 1 - worked / (WORKERS * (looks[-1][0] - looks[0][0]))
+    return read_study(weft, study), seconds, 1 - worked / (WORKERS * (looks[-1][0] - looks[0][0]))
 
 
 def main():

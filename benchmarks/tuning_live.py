@@ -25,7 +25,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
 from peer_python import peer_python  # noqa: E402
 from tuning import suggest  # noqa: E402
-from tuning_tasks import TASKS, loss_of, range_text, recipe_words  # noqa: E402
+from tuning_tasks import TASKS, loss_of, range_words, recipe_words  # noqa: E402
 
 JOBS = 2
 PAUSE = 0.02  # seconds between two looks at a running trial
@@ -101,7 +101,7 @@ def tune_by_weft(task, weft, words, folder, seed, trials, scheduler):
     study = folder / "study"
     command = [weft, "tune", *words, "--study", str(study), "--trials", str(trials), "--workers", str(JOBS),
                "--threads", "1", "--seed", str(seed), "--scheduler", scheduler, "--quiet",
-               *(word for d in TASKS[task]["space"] for word in ("--set-range", range_text(d)))]
+               *range_words(TASKS[task]["space"])]
     begin = time.monotonic()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     history, seen = [], {}

@@ -12,7 +12,6 @@ benchmarks/tuning_tasks.py. By chance a search of 50 of 500 meets one of the fiv
 """
 import argparse
 import csv
-import json
 import pathlib
 import subprocess
 import sys
@@ -20,7 +19,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
 from tuning import weft_losses  # noqa: E402
-from tuning_tasks import TABLES, choice, range_text  # noqa: E402
+from tuning_tasks import TABLES, choice, range_words, read_study  # noqa: E402
 
 SPACE = [
     choice("model.layers", ["1", "2", "3", "4", "5"]),
@@ -43,14 +42,13 @@ def make_table(weft, shared, folder, workers):
     study = folder / "study"
     words = ["--resume", str(study)] if study.exists() else [
         str(recipe), "--study", str(study), "--searcher", "grid",
-        *(word for d in SPACE for word in ("--set-range", range_text(d)))]
+        *range_words(SPACE)]
     command = [weft, "tune", *words, "--trials", "500", "--workers", str(workers), "--quiet"]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    shown = subprocess.run([weft, "tune", "show", str(study), "--json"], check=True, stdout=subprocess.PIPE, text=True)
     with open(TABLES / "networks.csv", "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow([*NAMES, METRIC])
-        for trial in sorted(json.loads(shown.stdout)["trials"], key=lambda one: one["trial"]):
+        for trial in sorted(read_study(weft, study)["trials"], key=lambda one: one["trial"]):
             writer.writerow([*(trial["values"][name] for name in NAMES), f"{trial['results'][METRIC]:.6g}"])
 
 

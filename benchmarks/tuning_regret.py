@@ -134,7 +134,7 @@ def main():
     work = [(task, arguments.tables, arguments.server, side, searcher, seed) for task in tasks
             for side, searcher in SEARCHERS for seed in range(1, arguments.seeds + 1)]
     found = {}
-    with multiprocessing.get_context("spawn").Pool(arguments.processes, initializer=os.nice, initargs=(0,)) as pool:
+    with multiprocessing.get_context("spawn").Pool(arguments.processes) as pool:
         for task, name, seed, half, end in pool.imap(search, work):
             found[task, name, seed] = (half, end)
     names = [f"{side} {searcher}" for side, searcher in SEARCHERS]

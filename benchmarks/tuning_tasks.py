@@ -54,6 +54,16 @@ def range_text(d):
     return f"{d['name']}={text}"
 
 
+def range_words(space):
+    return [word for d in space for word in ("--set-range", range_text(d))]
+
+
+def read_study(weft, study):
+    """As `weft tune show` prints it for programs."""
+    shown = subprocess.run([weft, "tune", "show", str(study), "--json"], check=True, stdout=subprocess.PIPE, text=True)
+    return json.loads(shown.stdout)
+
+
 def trains(least_batch, most_batch):
     """How any network trains, in seven keys."""
     return [
@@ -148,17 +158,16 @@ def make_table(task, weft, shared, folder, table, trials, workers):
     else:
         words = [*recipe_words(task, shared, folder), "--study", study, "--searcher", "random",
                  "--seed", list(TASKS).index(task) + 1,
-                 *(word for d in TASKS[task]["space"] for word in ("--set-range", range_text(d)))]
+                 *range_words(TASKS[task]["space"])]
     command = [weft, "tune", *map(str, words), "--trials", str(trials), "--workers", str(workers), "--quiet"]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    shown = subprocess.run([weft, "tune", "show", str(study), "--json"], check=True, stdout=subprocess.PIPE, text=True)
     names = [d["name"] for d in TASKS[task]["space"]]
     metric = TASKS[task]["metric"]
     table.parent.mkdir(parents=True, exist_ok=True)
     with open(table, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow([*names, metric, "seconds"])
-        for trial in sorted(json.loads(shown.stdout)["trials"], key=lambda one: one["trial"]):
+        for trial in sorted(read_study(weft, study)["trials"], key=lambda one: one["trial"]):
             values, result = trial["values"], trial.get("results", {}).get(metric)
             # A trial whose loss became NaN has no result: it counts as the worst.
             shown_result = "" if result is None or not math.isfinite(result) else f"{result:.5g}"

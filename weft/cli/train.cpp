@@ -339,10 +339,6 @@ void add_options(CLI::App* command, TrainOptions* options, const Library& librar
   command->add_flag("--json", options->json, "Print summary.json instead of the table");
 }
 
-}  // namespace
-
-namespace {
-
 /// CLI::ParseError where they are no words of `weft train`.
 TrainOptions options_of_words(const Library& library, const std::vector<std::string>& words) {
   TrainOptions options;
