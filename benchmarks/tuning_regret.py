@@ -5,6 +5,7 @@ as Markdown tables (and JSON with --json FILE).
   cmake -B build -DWEFT_BENCHMARKS=ON && cmake --build build --target benchmark_search
   benchmarks/tuning_regret.py                          # 20 seeds: most of an hour
   benchmarks/tuning_regret.py --only optdigits --seeds 5
+  benchmarks/tuning_regret.py --kept /tmp/regret.jsonl # goes on where it ended: each search that is done has a line there
 
 Both sides ask for one trial at a time, of the same function: extremely randomised trees (Geurts 2006) that were fitted to
 the task's table of random trials (benchmarks/tuning_tables, made by benchmarks/tuning_tasks.py). So 20 searches of each
@@ -108,6 +109,16 @@ def search(work):
     return task, f"{side} {searcher}", seed, min(losses[:TRIALS // 2]), min(losses)
 
 
+def read_kept(path):
+    """What searches have found that an earlier start of this program made."""
+    found = {}
+    if path is not None and path.exists():
+        for line in path.read_text(encoding="utf-8").splitlines():
+            task, name, seed, half, end = json.loads(line)
+            found[task, name, seed] = (half, end)
+    return found
+
+
 def ranks(values):
     """Of each value among all, the mean of those of equals."""
     return [sum(other < value for other in values) + (sum(other == value for other in values) + 1) / 2
@@ -121,6 +132,7 @@ def main():
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--only", action="append", choices=TASKS, help="a task; repeatable")
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--kept", type=pathlib.Path, metavar="FILE", help="add each search to this file; read it first")
     parser.add_argument("--json", help="write the rows there")
     arguments = parser.parse_args()
     import optuna
@@ -133,10 +145,14 @@ def main():
         print(f"{task}: {surrogate.trials} trials; the trees order unseen ones by {surrogate.quality():.2f} (Spearman)")
     work = [(task, arguments.tables, arguments.server, side, searcher, seed) for task in tasks
             for side, searcher in SEARCHERS for seed in range(1, arguments.seeds + 1)]
-    found = {}
+    found = read_kept(arguments.kept)
+    work = [one for one in work if (one[0], f"{one[3]} {one[4]}", one[5]) not in found]
     with multiprocessing.get_context("spawn").Pool(arguments.processes) as pool:
         for task, name, seed, half, end in pool.imap(search, work):
             found[task, name, seed] = (half, end)
+            if arguments.kept:
+                with open(arguments.kept, "a", encoding="utf-8") as file:
+                    file.write(json.dumps([task, name, seed, half, end]) + "\n")
     names = [f"{side} {searcher}" for side, searcher in SEARCHERS]
     for task in tasks:
         least[task] = min([least[task], *(end for (of, _, _), (_, end) in found.items() if of == task)])

@@ -23,8 +23,8 @@ namespaces, tools/shaped_links.sh; as root), `disks` (such hosts with a disk of 
 launcher on a fifth host that has no ranks; as root).
 
 Strategies: `data` (the default), `tensor` (two copies of the model on two ranks each), `pipeline` (two of two stages),
-`sharded` (shard.zero=3), `hybrid` (tensor, and shard.zero=1). `disks` has `data` alone: no host has all states to keep a
-copy of. Exit code 1 where anything was not as it should be, 77 where there is no mpirun.
+`sharded` (shard.zero=3), `hybrid` (tensor, and shard.zero=1). Exit code 1 where anything was not as it should be, 77 where
+there is no mpirun.
 """
 import argparse
 import collections
@@ -446,10 +446,9 @@ def main():
             print(f"the scene `{name}` makes namespaces, as root: left out", file=sys.stderr)
             scenes.remove(name)
     draw = random.Random(options.seed)
-    places = [(name, strategy) for name in scenes for strategy in options.strategy or ["data"]
-              if name != "disks" or strategy == "data"]
+    places = [(name, strategy) for name in scenes for strategy in options.strategy or ["data"]]
     if not places:
-        sys.exit("fault_campaign: no scene is left; give --scene host, or --strategy data for the scene `disks`")
+        sys.exit("fault_campaign: no scene is left; give --scene host")
     counts = collections.Counter(places[number % len(places)] for number in range(options.faults))
     results, suspensions = [], Suspensions()
     with tempfile.TemporaryDirectory(prefix="weft-faults-") as folder:

@@ -379,6 +379,33 @@ TEST_F(TuneTest, SearchesTheUsualKeysOfARecipeWithoutRanges) {
     EXPECT_TRUE(trial["values"].contains("optimizer.learning_rate"));
 }
 
+TEST_F(TuneTest, SchedulesAndAugmentationAreProposed) {
+  write_all(path("network.toml"), "data = \"" + data() +
+                                      "\"\nvalidation = 0.25\nepochs = 3\nbatch = 32\n[model]\nname = \"resnet9\"\n"
+                                      "width = 2\n[optimizer]\nname = \"sgd\"\n");
+  const Outcome outcome = weft({"tune", "network.toml", "--study", "study", "--trials", "4", "--searcher", "random",
+                                "--propose", "schedules,augmentation"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("proposed for all trials: image_schedule.boundaries=[1,2]"), std::string::npos)
+      << outcome.err;
+  const nlohmann::json study = shown();
+  EXPECT_EQ(count(study, "finished"), 4);
+  for (const char* key : {"batch_schedule.batches", "image_schedule.sizes", "momentum_schedule.name", "augment.cutout"})
+    EXPECT_TRUE(study["trials"][0]["values"].contains(key)) << key;
+}
+
+TEST_F(TuneTest, ARunThatThePowerCutTookOutOfTheStudyIsBegunAnew) {
+  ASSERT_EQ(weft(tune({"--trials", "1"})).code, 0);
+  fs::copy_file(path("study/study.db"), path("before.db"));
+  ASSERT_EQ(weft({"tune", "--resume", "study", "--trials", "2"}).code, 0);
+  fs::remove(path("study/study.db-wal"));
+  fs::copy_file(path("before.db"), path("study/study.db"), fs::copy_options::overwrite_existing);
+  write_all(path("study/runs/0001/of_before"), "");
+  ASSERT_EQ(weft({"tune", "--resume", "study", "--trials", "2"}).code, 0);
+  EXPECT_EQ(count(shown(), "finished"), 2);
+  EXPECT_FALSE(fs::exists(path("study/runs/0001/of_before")));
+}
+
 TEST_F(TuneTest, ChoosesTheRecipeWhereThereAreDataAlone) {
   const Outcome outcome = weft(
       {"tune", "--data", data(), "--study", "study", "--trials", "1", "--set", "epochs=1", "--set", "model.width=4"});
@@ -396,6 +423,7 @@ TEST_F(TuneTest, NamesMistakes) {
   expect_error(weft(tune({"--scheduler", "asha"})), 2, "leave no room for a second round");
   expect_error(weft(tune({"--scheduler", "median", "--percentile", "10"})), 2, "is of the scheduler percentile");
   expect_error(weft(tune({"--time", "soon"})), 2, "is no duration");
+  expect_error(weft(tune({"--propose", "schedule"})), 2, "did you mean 'schedules'?");
   expect_error(weft(tune({"--in-order", "2", "--scheduler", "median"})), 2, "decides by what has ended first");
   expect_error(weft({"tune", "--resume", "nothing"}), 2, "is no study");
   expect_error(weft({"tune", "--resume", "study", "--searcher", "gp"}), 2, "leave --searcher away");

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "tests/support/ranks_rig.h"
 #include "weft/base/files.h"
 #include "weft/comm/measure.h"
@@ -53,6 +55,12 @@ class Copies : public RanksTest {
   void expect_that_all_are(const std::string& wanted) const {
     for (int rank = 0; rank < 2; ++rank) expect_same_bits(run_on_disk(rank), wanted);
   }
+  /// Names of the files of the newest checkpoint.
+  std::set<std::string> files_of_newest(const std::string& run) const {
+    std::set<std::string> names;
+    for (const auto& entry : fs::directory_iterator(newest(run).path)) names.insert(entry.path().filename().string());
+    return names;
+  }
   /// A whole run on one disk, without copies.
   void train_wanted() const { train(library_, spec(), hosts_, "wanted"); }
 };
@@ -99,6 +107,48 @@ TEST_F(Copies, AHostThatHasNothingGetsTheWholeRun) {
   }
   EXPECT_TRUE(resume().finished);
   expect_that_all_are("wanted");
+}
+
+/// What ranks share, in one of these ways.
+std::vector<spec::RunSpec> of_shared_states(const spec::RunSpec& whole) {
+  std::vector<spec::RunSpec> all(4, whole);
+  all[0].shard.zero = 1;
+  all[1].shard.zero = 3;
+  all[2].mesh.tensor = 2;
+  all[3].mesh.pipeline = 2;
+  all[3].accumulate = 2;
+  for (spec::RunSpec& one : all) one.late_multiply = false;
+  return all;
+}
+
+TEST_F(Copies, EachHostKeepsThePartsOfAllRanks) {
+  int number = 0;
+  for (const spec::RunSpec& shared : of_shared_states(spec())) {
+    const std::string wanted = "wanted" + std::to_string(number++);
+    train(library_, shared, hosts_, wanted);
+    fs::remove_all(path("disk-0"));
+    fs::remove_all(path("disk-1"));
+    EXPECT_TRUE(start(shared).finished);
+    expect_that_all_are(wanted);
+    for (const char* disk : {"disk-0", "disk-1"})
+      EXPECT_EQ(files_of_newest(std::string(disk) + "/run"), files_of_newest(wanted)) << disk;
+  }
+}
+
+TEST_F(Copies, ARunOfSharedStatesOutlivesEitherHost) {
+  int number = 0;
+  for (const spec::RunSpec& shared : of_shared_states(spec())) {
+    const std::string wanted = "wanted" + std::to_string(number++);
+    train(library_, shared, hosts_, wanted);
+    for (const char* lost : {"disk-0", "disk-1"}) {
+      fs::remove_all(path("disk-0"));
+      fs::remove_all(path("disk-1"));
+      EXPECT_FALSE(start(shared, 7).finished);
+      fs::remove_all(path(lost));
+      EXPECT_TRUE(resume().finished) << lost;
+      expect_that_all_are(wanted);
+    }
+  }
 }
 
 TEST_F(Copies, AnOlderOneIsMadeNew) {

@@ -2,7 +2,6 @@
 // process with as many groups of tokens, and any number of ranks goes on.
 #include <gtest/gtest.h>
 
-#include "tests/support/error_of.h"
 #include "tests/support/ranks_rig.h"
 #include "weft/comm/on_all_ranks.h"
 #include "weft/cpu/cpu_backend.h"
@@ -118,19 +117,16 @@ TEST_F(ExpertsRun, ALostRankIsNamedByAllOthers) {
     }
 }
 
-TEST_F(ExpertsRun, CopiesOnEachHostAreRefused) {
+TEST_F(ExpertsRun, EachHostKeepsTheExpertsOfAllRanks) {
   const spec::RunSpec run = divided(spec(1, "1", "0.01"));
-  EXPECT_EQ(test::error_of(
-                [&] {
-                  on_ranks(one_host(2), [&](const RunOptions& given) {
-                    RunOptions options = given;
-                    options.copies = true;
-                    return start_run(library(), run, path("copied"), options);
-                  });
-                },
-                ErrorKind::usage),
-            "--copies with shard.experts = 'data': no host has all states to keep; leave --copies away, and name a run "
-            "directory on a file system that all hosts share with --run");
+  train(library(), run, {"a", "b"}, "wanted");
+  const auto disk = [&](int rank) { return "disk-" + std::to_string(rank) + "/run"; };
+  on_ranks({"a", "b"}, [&](const RunOptions& given) {
+    RunOptions options = given;
+    options.copies = true;
+    return start_run(library(), run, path(disk(options.ranks->rank())), options);
+  });
+  for (int rank = 0; rank < 2; ++rank) expect_same_bits(disk(rank), "wanted");
 }
 
 }  // namespace

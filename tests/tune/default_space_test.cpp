@@ -1,5 +1,5 @@
 // What is searched where nobody says it.
-#include "weft/tune/default_space.h"
+#include "weft/tune/ranges/default_space.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 
 #include "weft/base/error.h"
 #include "weft/data/open_dataset.h"
-#include "weft/tune/recipe_space.h"
+#include "weft/tune/ranges/recipe_space.h"
 #include "weft/tune/trial_plan.h"
 
 namespace weft::tune {

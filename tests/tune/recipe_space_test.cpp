@@ -1,5 +1,5 @@
 // Ranges as users write them, checked by the declarations of the keys.
-#include "weft/tune/recipe_space.h"
+#include "weft/tune/ranges/recipe_space.h"
 
 #include <gtest/gtest.h>
 

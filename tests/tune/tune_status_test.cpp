@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 using State = StudyTrial::State;
 
-StudySettings settings() { return {.space = Space({real("rate", 0, 1)}), .objectives = {{"validation_loss", false}}}; }
+StudySettings rate_settings() { return {.space = Space({real("rate", 0, 1)}), .objectives = {{"validation_loss", false}}}; }
 
 StudyTrial finished(double predicted, double measured) {
   return {.state = State::finished,
@@ -34,7 +34,7 @@ StudyTrial running(double predicted, int64_t epochs) {
 
 TEST(TuneStatus, WhatIsLeftIsPredictedAndCorrectedByWhatOthersTook) {
   // Twice as long as predicted: 2 x 40 s are left of the running one, and 20 s for the one to come.
-  const TuneStatus status = status_of(settings(), {finished(10, 20), running(50, 2)}, 3, 2, std::nullopt);
+  const TuneStatus status = status_of(rate_settings(), {finished(10, 20), running(50, 2)}, 3, 2, std::nullopt);
   ASSERT_TRUE(status.seconds_left);
   EXPECT_DOUBLE_EQ(*status.seconds_left, (80.0 + 20.0) / 2);
   EXPECT_EQ(status.done, 1);
@@ -42,19 +42,19 @@ TEST(TuneStatus, WhatIsLeftIsPredictedAndCorrectedByWhatOthersTook) {
 }
 
 TEST(TuneStatus, WithoutPredictionsTheMeanCounts) {
-  const TuneStatus status = status_of(settings(), {finished(0, 20), running(0, 0)}, 3, 1, std::nullopt);
+  const TuneStatus status = status_of(rate_settings(), {finished(0, 20), running(0, 0)}, 3, 1, std::nullopt);
   EXPECT_DOUBLE_EQ(status.seconds_left.value(), 10.0 + 20.0);
 }
 
 TEST(TuneStatus, NoMoreIsLeftThanTheTimeOfTheSearch) {
-  EXPECT_DOUBLE_EQ(status_of(settings(), {finished(10, 20)}, 100, 1, 5.0).seconds_left.value(), 5.0);
+  EXPECT_DOUBLE_EQ(status_of(rate_settings(), {finished(10, 20)}, 100, 1, 5.0).seconds_left.value(), 5.0);
 }
 
 TEST(TrialChooserOrder, TheLongestInterruptedTrialGoesOnFirst) {
   std::string name = (fs::temp_directory_path() / "weft-order-XXXXXX").string();
   ASSERT_NE(mkdtemp(name.data()), nullptr);
   {
-    Study study = Study::create(fs::path(name) / "study", settings());
+    Study study = Study::create(fs::path(name) / "study", rate_settings());
     for (const auto& [seconds, epochs] : {std::pair{10.0, 0}, std::pair{60.0, 9}, std::pair{30.0, 2}})
       study.change([&, seconds = seconds, epochs = epochs](const std::vector<StudyTrial>& trials) {
         StudyTrial trial = running(seconds, epochs);

@@ -38,6 +38,8 @@ class ChildProcess {
   bool say(const std::string& text) const;
   /// What it has answered there since the last call.
   std::string hear();
+  /// The socket, which can be read once it has answered or ended; -1: there is none.
+  int speech() const { return speech_; }
   /// Closes the socket: the program then reads the end of its input.
   void end_speech();
   /// Whether it has ended.

@@ -17,6 +17,7 @@
 #include "weft/run/checkpoint/store.h"
 #include "weft/run/held_copy.h"
 #include "weft/run/run_directory.h"
+#include "weft/run/send_file.h"
 
 namespace weft::run {
 
@@ -25,7 +26,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kWhat = "copies of the run directory";
-constexpr size_t kPieceBytes = size_t{4} << 20;  // of a file, in one exchange
 
 bool leads_host(const comm::Communicator& ranks, int rank) {
   return ranks.members()[static_cast<size_t>(rank)].local_rank == 0;
@@ -112,36 +112,6 @@ std::vector<FileRecords> tell_files(comm::Communicator& ranks, const FileRecords
   return all;
 }
 
-/// The source's file, in pieces, to all ranks; those that name a place write it.
-void send_file(comm::Communicator& ranks, int source, const fs::path& from, const FileRecord& record,
-               const std::optional<fs::path>& to) {
-  const bool sends = ranks.rank() == source;
-  std::vector<uint8_t> content(std::min<uint64_t>(record.bytes, kPieceBytes));
-  std::optional<AtomicFile> file;
-  comm::on_all_ranks(&ranks, kWhat, [&] {
-    if (sends) content = read_bytes(from);
-    if (sends && content.size() != record.bytes)
-      fail(ErrorKind::io, "'{}' changes while it is copied; another process writes there", from.string());
-    if (!to) return;
-    make_directories(to->parent_path());
-    file.emplace(*to);
-  });
-  for (uint64_t at = 0; at < record.bytes; at += kPieceBytes) {
-    const size_t size = std::min<uint64_t>(kPieceBytes, record.bytes - at);
-    uint8_t* const piece = content.data() + (sends ? at : 0);
-    comm::broadcast(ranks, source, std::as_writable_bytes(std::span(piece, size)), kWhat);
-    comm::on_all_ranks(&ranks, kWhat, [&] {
-      if (file) file->write(piece, size);
-    });
-  }
-  comm::on_all_ranks(&ranks, kWhat, [&] {
-    if (!file) return;
-    if (file->checksum() != record.checksum)
-      fail(ErrorKind::io, "the copy of '{}' has another checksum than the original; try again", to->string());
-    file->commit();
-  });
-}
-
 /// The checkpoint on all keepers that have it not whole, or with other tensors than its source. The hosts that got it.
 std::set<std::string> copy_checkpoint(comm::Communicator& ranks, const fs::path& directory, bool keeps, int64_t step,
                                       int preferred) {
@@ -167,7 +137,7 @@ std::set<std::string> copy_checkpoint(comm::Communicator& ranks, const fs::path&
   const fs::path unfinished = checkpoints / CheckpointStore::unfinished_name(name);
   for (const auto& [file, record] : files)
     send_file(ranks, source, checkpoints / name / file, record,
-              lacks ? std::optional(unfinished / file) : std::nullopt);
+              lacks ? std::optional(unfinished / file) : std::nullopt, kWhat);
   comm::on_all_ranks(&ranks, kWhat, [&] {
     if (lacks) CheckpointStore::make_whole(unfinished, checkpoints / name);
   });
@@ -192,7 +162,7 @@ void copy_other_files(comm::Communicator& ranks, const fs::path& directory, bool
       wanted = wanted || (!told[rank].empty() && lacks(all[rank], name, record));
     if (!wanted) continue;
     send_file(ranks, source, directory / name, record,
-              keeps && lacks(mine, name, record) ? std::optional(directory / name) : std::nullopt);
+              keeps && lacks(mine, name, record) ? std::optional(directory / name) : std::nullopt, kWhat);
   }
 }
 

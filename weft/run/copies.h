@@ -1,5 +1,6 @@
 // Copies of a run directory on hosts that have disks of their own: who keeps one, and how all become alike before a run
-// goes on. While it trains nothing is sent for them: every rank has the whole state, and each keeper writes it.
+// goes on. While it trains nothing is sent for states that every rank has whole: each keeper writes them. Parts of
+// states that ranks share go from the host that wrote them to all others (checkpoint/write_parts.h).
 #pragma once
 
 #include <filesystem>

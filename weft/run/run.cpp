@@ -143,29 +143,6 @@ void take_over_weights(const Library& library, spec::RunSpec& spec, const RunOpt
   if (!comm::is_first(options.ranks)) spec::apply_recipe(spec, text, "spec.toml", library);
 }
 
-/// Ranks that share states write their parts of a checkpoint into one directory.
-void require_one_directory(const spec::RunSpec& spec, const RunOptions& options) {
-  if (!options.copies || options.ranks == nullptr) return;
-  for (const auto& [name, ranks] :
-       {std::pair("mesh.tensor", spec.mesh.tensor), std::pair("mesh.pipeline", spec.mesh.pipeline)})
-    if (ranks > 1)
-      fail(ErrorKind::usage,
-           "--copies with {} = {}: no host has all states to keep; leave --copies away, and name a run directory on a "
-           "file system that all hosts share with --run",
-           name, ranks);
-  if (spec.shard.experts != "whole")
-    fail(ErrorKind::usage,
-         "--copies with shard.experts = '{}': no host has all states to keep; leave --copies away, and name a run "
-         "directory on a file system that all hosts share with --run",
-         spec.shard.experts);
-  if (spec.shard.zero == 0) return;
-  fail(
-      ErrorKind::usage,
-      "--copies with shard.zero = {}: no host has all states to keep; leave --copies away, and name a run directory on "
-      "a file system that all hosts share with --run",
-      spec.shard.zero);
-}
-
 /// A model that a file describes: the run keeps a copy, and needs the file no more.
 void keep_model(const RunDirectory& directory, spec::RunSpec& spec) {
   const auto file = spec.model.options.find(kModelFileOption);
@@ -186,7 +163,6 @@ RunOutcome start_run(const Library& library, const spec::RunSpec& spec, const fs
     if (keeps) RunDirectory::require_free(path);
     spec::resolve(resolved, library);
     step::require_sharers(resolved, comm::number_of(ranks));
-    require_one_directory(resolved, options);
   });
   take_over_weights(library, resolved, options);
   choose_strategy(library, resolved, ranks, options.note);
@@ -365,7 +341,6 @@ RunOutcome resume_run(const Library& library, const fs::path& path, int64_t thre
   if (resumption.outcome) return *resumption.outcome;
   spec::RunSpec& spec = resumption.spec;
   spec.threads = comm::common_threads(ranks, spec.threads);
-  comm::on_all_ranks(ranks, "recipe", [&] { require_one_directory(spec, options); });
   const std::unique_ptr<program::PreparedRun> prepared = program::prepare_run(
       library, spec, resumption.tuning, options.note, ranks, resumption.cluster, resumption.cost_profile);
   comm::on_all_ranks(ranks, "run directory", [&] {

@@ -10,10 +10,12 @@
 #include "weft/data/open_dataset.h"
 #include "weft/program/run_data.h"
 #include "weft/run/run_changes.h"
+#include "weft/spec/recipe_keys.h"
 #include "weft/step/metrics/entries.h"
-#include "weft/tune/default_space.h"
+#include "weft/tune/ranges/default_space.h"
+#include "weft/tune/ranges/proposed_search.h"
 #include "weft/tune/model_check.h"
-#include "weft/tune/recipe_space.h"
+#include "weft/tune/ranges/recipe_space.h"
 #include "weft/tune/trial_plan.h"
 
 namespace weft::tune {
@@ -46,6 +48,44 @@ void require_measured(const std::vector<Objective>& objectives, const spec::RunS
            suggestion(objective.name, measured));
 }
 
+/// Schedules come before training: where the batch changes during a run, no other one is proposed.
+std::vector<std::string> proposals_of(const StudyRequest& request) {
+  if (request.proposals.empty()) return request.ranges.empty() ? std::vector<std::string>{"training"} : request.proposals;
+  std::vector<std::string> names = request.proposals;
+  std::stable_partition(names.begin(), names.end(), [](const std::string& name) { return name == "schedules"; });
+  return names;
+}
+
+/// "batch_schedule" of "batch_schedule.sizes=[8,16]"
+std::string section_of_assignment(const std::string& assignment) {
+  return spec::section_of(assignment.substr(0, assignment.find('=')));
+}
+
+/// What is already searched stays as it is, and so do the settings of its section.
+void add_proposal(const ProposedSearch& proposal, StudySettings& settings, std::vector<RangeText>& ranges,
+                  const std::function<void(const std::string&)>& note) {
+  const auto is_searched = [&](const auto& matches) { return std::any_of(ranges.begin(), ranges.end(), matches); };
+  const bool has_batch = is_searched([](const RangeText& one) { return one.key == "batch"; });
+  const auto is_taken = [&](const std::string& section) {
+    return (section == "batch_schedule" && has_batch) ||
+           is_searched([&](const RangeText& one) { return spec::section_of(one.key) == section; });
+  };
+  for (const std::string& assignment : proposal.set) {
+    if (is_taken(section_of_assignment(assignment))) continue;
+    settings.set.push_back(assignment);
+    note("proposed for all trials: " + assignment);
+  }
+  std::vector<RangeText> added;
+  for (const RangeText& range : proposal.ranges) {
+    const bool is_same = is_searched([&](const RangeText& one) { return one.key == range.key; });
+    if (!is_same && !(has_batch && range.key.starts_with("batch_schedule."))) added.push_back(range);
+  }
+  for (const RangeText& range : added) {
+    note("proposed: " + print_range(range));
+    ranges.push_back(range);
+  }
+}
+
 std::string default_searcher(const StudySettings& settings, const std::string& scheduler) {
   // Members of a population begin spread evenly, whatever the first of them have reached by then.
   if (scheduler == "population") return "sobol";
@@ -66,10 +106,11 @@ StudySettings study_settings(const Library& library, const StudyRequest& request
                          .threads = request.threads,
                          .in_order = request.in_order};
   spec::RunSpec spec = base_spec(settings, library);
+  const data::DatasetInfo info = data::open_dataset(library.data, spec.data, data::Split::train)->info();
   std::vector<RangeText> ranges = request.ranges;
-  if (ranges.empty()) {
-    ranges = default_ranges(spec, library);
-    for (const RangeText& range : ranges) note("searched by default: " + print_range(range));
+  for (const std::string& name : proposals_of(request)) {
+    add_proposal(propose(name, spec, info, library), settings, ranges, note);
+    spec = base_spec(settings, library);
   }
   settings.space = recipe_space(ranges, spec, library);
   const std::optional<size_t> batch = settings.space.find("batch");
@@ -77,7 +118,6 @@ StudySettings study_settings(const Library& library, const StudyRequest& request
     fail(
         ErrorKind::usage,
         "batch = 'auto' leaves the memory of trials open, by which they are packed; search the batch, or set a number");
-  const data::DatasetInfo info = data::open_dataset(library.data, spec.data, data::Split::train)->info();
   const std::string& task = info.task;
   const std::string objective =
       request.objective.empty() ? "validation_" + task_entry(library, task).decided_by : request.objective;

@@ -72,6 +72,12 @@ int64_t Database::version() {
   return statement.integer(0);
 }
 
+void Database::set_outlives(Outlives wanted) {
+  if (wanted == outlives_) return;
+  execute(wanted == Outlives::power_cut ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = NORMAL");
+  outlives_ = wanted;
+}
+
 Statement::Statement(Database& database, const char* sql) : database_(database) {
   sqlite3_stmt* prepared = nullptr;
   const int code = sqlite3_prepare_v2(database.connection_.get(), sql, -1, &prepared, nullptr);
@@ -110,12 +116,16 @@ std::string Statement::text(int column) const {
   return bytes == nullptr ? "" : std::string(reinterpret_cast<const char*>(bytes), static_cast<size_t>(count));
 }
 
-Transaction::Transaction(Database& database) : database_(database) { database_.execute("BEGIN IMMEDIATE"); }
+Transaction::Transaction(Database& database, Outlives outlives) : database_(database) {
+  database_.set_outlives(outlives);
+  database_.execute("BEGIN IMMEDIATE");
+}
 
 Transaction::~Transaction() {
   if (!is_open_) return;
   try {
     database_.execute("ROLLBACK");
+    database_.set_outlives(Outlives::power_cut);
   } catch (const Error&) {  // it has been undone already
   }
 }
@@ -123,6 +133,7 @@ Transaction::~Transaction() {
 void Transaction::commit() {
   database_.execute("COMMIT");
   is_open_ = false;
+  database_.set_outlives(Outlives::power_cut);
 }
 
 }  // namespace weft::tune

@@ -39,8 +39,14 @@ class Statement {
   int next_ = 1;
 };
 
-/// One connection, for one thread. Every change is on the disk when it is done (write-ahead log, synchronous FULL): a
-/// process or a machine that dies takes nothing with it that was committed. Error(io) where the file cannot be opened,
+/// What a commit outlives.
+enum class Outlives {
+  process,  // the process that made it: a power cut may undo the last commits
+  power_cut
+};
+
+/// One connection, for one thread, with a write-ahead log. A change outside of a Transaction outlives a power cut.
+/// Error(io) where the file cannot be opened,
 /// is locked for too long, or the disk is full; Error(data) where it is no database or is damaged.
 class Database {
  public:
@@ -53,6 +59,8 @@ class Database {
   Statement prepare(const char* sql) { return {*this, sql}; }
   /// Another number each time that another connection has changed the file.
   int64_t version();
+  /// Of the commits that follow; not within a transaction. What a later one waits for on the disk is all before it.
+  void set_outlives(Outlives wanted);
   const std::filesystem::path& path() const { return path_; }
 
  private:
@@ -64,12 +72,13 @@ class Database {
   std::filesystem::path path_;
   double busy_seconds_;
   std::unique_ptr<sqlite3, Close> connection_;
+  Outlives outlives_ = Outlives::power_cut;
 };
 
 /// A transaction that no other writer interrupts. What was not committed when it dies is undone.
 class Transaction {
  public:
-  explicit Transaction(Database& database);
+  explicit Transaction(Database& database, Outlives outlives = Outlives::power_cut);
   ~Transaction();
   Transaction(const Transaction&) = delete;
   Transaction& operator=(const Transaction&) = delete;

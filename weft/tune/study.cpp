@@ -303,7 +303,7 @@ void Study::write(const StudyTrial& trial) {
 
 std::optional<StudyTrial> Study::change(
     const std::function<std::optional<StudyTrial>(const std::vector<StudyTrial>&)>& decide) {
-  Transaction transaction(*database_);
+  Transaction transaction(*database_, Outlives::process);
   std::vector<StudyTrial> trials = read_trials();
   for (StudyTrial& trial : trials)
     if (trial.state == StudyTrial::State::running && !is_running(trial.owner))
@@ -319,7 +319,8 @@ std::optional<StudyTrial> Study::change(
 }
 
 void Study::update(const StudyTrial& trial) {
-  Transaction transaction(*database_);
+  Transaction transaction(*database_,
+                          trial.state == StudyTrial::State::running ? Outlives::process : Outlives::power_cut);
   write(trial);
   transaction.commit();
   remember(trial);

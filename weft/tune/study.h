@@ -96,10 +96,10 @@ class Study {
 
   /// Looks at the trials and changes one of them, or adds one with the next number, while no other process does either.
   /// Running trials whose process is dead are interrupted ones. What `decide` returns is written, where it returns
-  /// something; the number of a new trial is how many there are.
+  /// something; the number of a new trial is how many there are. A power cut may undo this, as it ends what runs.
   std::optional<StudyTrial> change(
       const std::function<std::optional<StudyTrial>(const std::vector<StudyTrial>& trials)>& decide);
-  /// Writes a trial that this process owns.
+  /// Writes a trial that this process owns. A power cut does not undo that of a trial that does not run.
   void update(const StudyTrial& trial);
 
  private:

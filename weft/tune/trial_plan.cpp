@@ -6,7 +6,7 @@
 #include "weft/program/prepared_run.h"
 #include "weft/run/prediction_file.h"
 #include "weft/spec/recipe.h"
-#include "weft/tune/recipe_space.h"
+#include "weft/tune/ranges/recipe_space.h"
 
 namespace weft::tune {
 

@@ -1,5 +1,6 @@
 #include "weft/tune/tuner.h"
 
+#include <poll.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -15,9 +16,7 @@
 #include "weft/base/files.h"
 #include "weft/base/format.h"
 #include "weft/base/memory.h"
-#include "weft/data/kept_datasets.h"
 #include "weft/run/run_directory.h"
-#include "weft/spec/recipe.h"
 #include "weft/tune/copied_run.h"
 #include "weft/tune/deployed_run.h"
 #include "weft/tune/optuna_storage.h"
@@ -25,7 +24,7 @@
 #include "weft/tune/quiet_room.h"
 #include "weft/tune/refusal.h"
 #include "weft/tune/trial_chooser.h"
-#include "weft/tune/trial_plan.h"
+#include "weft/tune/trial_planner.h"
 #include "weft/tune/winner.h"
 
 namespace weft::tune {
@@ -52,14 +51,6 @@ struct Worker {
   bool is_here = true;  // on this host
 };
 
-/// Of a point, before it is a trial.
-struct Planned {
-  int64_t number = 0;  // that it would have
-  Values values;
-  TrialPlan plan;
-  std::string recipe;
-};
-
 bool is_free(const fs::path& run) {
   std::error_code code;
   if (!fs::exists(run, code)) return true;
@@ -76,7 +67,6 @@ class Tuner {
   Tuner(const Library& library, Study& study, const TuneLimits& limits, std::string program, const TuneHooks& hooks,
         WorkerServer* server)
       : library_(library),
-        planning_(library),
         study_(study),
         settings_(study.settings()),
         limits_(limits),
@@ -86,8 +76,8 @@ class Tuner {
         server_(server),
         begin_(hooks.clock()),
         owner_(this_process()),
-        chooser_(library, study, limits.trials, owner_, hooks.note) {
-    planning_.data = data::keep_datasets(library.data);
+        chooser_(library, study, limits.trials, owner_, hooks.note),
+        planner_(library, settings_) {
     for (const std::string& text : settings_.constraints) constraints_.push_back(parse_constraint(text));
     memory_ = memory_limit_bytes();
     if (const fs::path storage = study_.storage(); !storage.empty()) {
@@ -108,7 +98,7 @@ class Tuner {
       if (workers_.empty() && trained_.empty() && nothing_left_) break;
       tell_status();
       tell_of_workers();
-      std::this_thread::sleep_for(kPause);
+      wait_for_news();
     }
     interrupt_all();
     trainers_.dismiss_idle();
@@ -140,6 +130,15 @@ class Tuner {
     return here < limits_.workers;
   }
   bool has_free_place() const { return is_free_here() || (server_ != nullptr && server_->free_places() > 0); }
+
+  /// Until a trial of this host may have ended, or some milliseconds.
+  void wait_for_news() const {
+    std::vector<pollfd> news;
+    for (const Worker& worker : workers_)
+      if (const int file = worker.training->news(); file >= 0)
+        news.push_back({.fd = file, .events = POLLIN, .revents = 0});
+    poll(news.data(), news.size(), kPause.count());
+  }
 
   void fill_workers() {
     if (hooks_.clock() < next_look_) return;
@@ -218,10 +217,7 @@ class Tuner {
   bool prepare(StudyTrial& trial) {
     std::string recipe;
     try {
-      const bool is_there = ahead_ && ahead_->values == trial.values;
-      guesses_ = guesses_ && (is_there || !ahead_ || ahead_->number != trial.number);
-      Planned planned = is_there ? std::move(*ahead_) : planned_by(trial.values);
-      ahead_.reset();
+      PlannedTrial planned = planner_.plan(trial.number, trial.values);
       trial.plan = planned.plan;
       recipe = std::move(planned.recipe);
     } catch (const std::exception& error) {
@@ -233,29 +229,23 @@ class Tuner {
     if (std::string reason = why_refused(constraints_, trial.plan); !reason.empty())
       return refuse(trial, std::move(reason));
     if (rungs_of(settings_.scheduler, trial.bracket).size() == 1) trial.target = trial.plan.epochs;
+    std::error_code code;
+    fs::remove_all(study_.run_of(trial.number), code);  // of a trial that a power cut has taken out of the study
     write_atomically(study_.recipe_of(trial.number), recipe);
     refused_in_a_row_ = 0;
     keep(trial);
     return true;
   }
 
-  Planned planned_by(const Values& values) const {
-    const spec::RunSpec spec = trial_spec(settings_, values, library_);
-    return {.values = values, .plan = plan_trial(spec, planning_), .recipe = spec::print_recipe(spec, library_)};
-  }
-
   /// While all workers train: plans the trial that would be next by what is known now, so that no worker waits for its
-  /// plan. Guesses about a searcher that learns from every result are wrong: after the first wrong one there are no
-  /// more.
+  /// plan.
   void plan_ahead() {
-    if (!guesses_ || ahead_ || held_ || !has_changed_ || workers_.empty() || has_free_place()) return;
+    if (!planner_.wants_guess() || held_ || !has_changed_ || workers_.empty() || has_free_place()) return;
     has_changed_ = false;
     try {
       const std::optional<StudyTrial> next = chooser_.choose(study_.trials());
-      if (!next || next->parent || next->plan.epochs > 0) return;
-      ahead_ = planned_by(next->values);
-      ahead_->number = next->number;
-    } catch (const std::exception&) {  // which says so when it is its turn
+      if (next && !next->parent && next->plan.epochs == 0) planner_.guess(next->number, next->values);
+    } catch (const std::exception&) {  // of the searcher, which says so when it is its turn
     }
   }
 
@@ -471,7 +461,6 @@ class Tuner {
   }
 
   const Library& library_;
-  Library planning_;  // whose data stay open: workers wait for the plan of the next trial
   Study& study_;
   const StudySettings& settings_;
   const TuneLimits limits_;
@@ -482,11 +471,10 @@ class Tuner {
   const double begin_;
   const std::string owner_;
   TrialChooser chooser_;
+  TrialPlanner planner_;
   std::vector<Constraint> constraints_;
   int64_t memory_ = 0;  // bytes, of all trials together
   std::vector<Worker> workers_;
-  std::optional<Planned> ahead_;  // a guess at which point comes next
-  bool guesses_ = true;
   bool has_changed_ = false;                // since the last guess: a trial of this process has begun or ended
   std::vector<StudyTrial> trained_;         // their processes have ended; not yet measured as they are deployed
   std::unique_ptr<OptunaStorage> storage_;  // null: nobody asked for it

@@ -27,6 +27,7 @@
 #include "weft/train/interrupt.h"
 #include "weft/tune/begin_study.h"
 #include "weft/tune/optuna_storage.h"
+#include "weft/tune/ranges/proposed_search.h"
 #include "weft/tune/tuner.h"
 #include "weft/tune/what_mattered.h"
 
@@ -265,6 +266,14 @@ void add_search_options(CLI::App* command, TuneOptions* options) {
                    "A key and where to search it: log:1e-4:1, float:0:0.99, int:16:256, log-int:16:1024, bool or "
                    "choice:A,B; repeatable")
       ->type_name("KEY=RANGE")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--propose", options->request.proposals,
+                   fmt::format("What weft proposes to search: {}; several behind commas, beside --set-range, too; "
+                               "default without ranges: training",
+                               fmt::join(tune::proposal_names(), ", ")))
+      ->type_name("NAME")
+      ->delimiter(',')
       ->allow_extra_args(false);
   command->add_option("--set", options->set, "Any key of the recipe, as for `weft train`; repeatable")
       ->type_name("KEY=VALUE")

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "weft/base/error.h"
@@ -13,6 +15,7 @@
 #include "weft/comm/patience.h"
 #include "weft/graph/tensor_parts.h"
 #include "weft/run/checkpoint/tensor_files.h"
+#include "weft/run/send_file.h"
 #include "weft/step/states/state_holders.h"
 
 namespace weft::run {
@@ -24,13 +27,16 @@ namespace {
 using nlohmann::json;
 constexpr std::string_view kParts = "parts of the checkpoint";
 
-void require_seen(const fs::path& directory) {
+/// The unfinished checkpoint into which this rank writes: its own, or the first that it sees of those that others keep.
+fs::path directory_of(const std::vector<std::string>& kept, const std::optional<UnfinishedDirectory>& own) {
+  if (own) return own->path();
   std::error_code code;
-  if (fs::is_directory(directory, code)) return;
+  for (const std::string& directory : kept)
+    if (!directory.empty() && fs::is_directory(directory, code)) return directory;
   fail(ErrorKind::io,
        "there is no '{}' here: ranks that share states all write into the run directory; put it on a file system that "
-       "all hosts share, with --run",
-       directory.parent_path().string());
+       "all hosts share, with --run, or let each host keep one, with --copies",
+       fs::path(kept.front()).parent_path().string());
 }
 
 /// How the tensors of a checkpoint are divided into files.
@@ -70,6 +76,37 @@ std::string write_own(const fs::path& directory, const State& state, int64_t ste
   return records.dump();
 }
 
+/// What each rank wrote, by names.
+std::vector<std::map<std::string, FileRecord>> parse_written(const std::vector<std::string>& told) {
+  std::vector<std::map<std::string, FileRecord>> all;
+  for (const std::string& text : told) {
+    std::map<std::string, FileRecord>& files = all.emplace_back();
+    for (const auto& [name, record] : json::parse(text).items())
+      files[name] = {record.at("bytes").get<uint64_t>(), record.at("crc32").get<uint32_t>()};
+  }
+  return all;
+}
+
+/// To each directory that is kept, the parts that ranks of other hosts have written.
+void share_parts(comm::Communicator& ranks, const fs::path& directory, bool keeps,
+                 const std::vector<std::map<std::string, FileRecord>>& written) {
+  json lacking = json::array();
+  std::error_code code;
+  for (const auto& files : written)
+    for (const auto& [name, record] : files)
+      if (keeps && !fs::exists(directory / name, code)) lacking.push_back(name);
+  std::set<std::string> wanted;
+  for (const std::string& told : comm::all_gather(ranks, lacking.dump(), kParts))
+    for (const json& name : json::parse(told)) wanted.insert(name.get<std::string>());
+  for (int rank = 0; rank < ranks.size(); ++rank)
+    for (const auto& [name, record] : written[static_cast<size_t>(rank)]) {
+      if (!wanted.contains(name)) continue;
+      const fs::path file = directory / name;
+      send_file(ranks, rank, file, record, keeps && !fs::exists(file, code) ? std::optional(file) : std::nullopt,
+                kParts);
+    }
+}
+
 }  // namespace
 
 void write_in_parts(comm::Communicator& ranks, CheckpointStore* store, const State& state, Manifest manifest,
@@ -79,26 +116,27 @@ void write_in_parts(comm::Communicator& ranks, CheckpointStore* store, const Sta
   std::optional<UnfinishedDirectory> unfinished;
   manifest.files.clear();
   manifest.parts = {.ranks = division.parts, .shardings = std::move(in_files)};
-  const std::string told = comm::decided_by_first(&ranks, "checkpoint", [&] {
-    unfinished.emplace(store->begin(manifest.position.step));
-    return json{{"directory", unfinished->path().string()}, {"step", manifest.position.step}}.dump();
+  const std::string told =
+      comm::decided_by_first(&ranks, "checkpoint", [&] { return std::to_string(manifest.position.step); });
+  const int64_t step = std::stoll(told);
+  comm::on_all_ranks(&ranks, "checkpoint", [&] {
+    if (store != nullptr) unfinished.emplace(store->begin(step));
   });
-  const fs::path directory = json::parse(told).at("directory").get<std::string>();
-  const auto step = json::parse(told).at("step").get<int64_t>();
+  const std::vector<std::string> kept =
+      comm::all_gather(ranks, unfinished ? unfinished->path().string() : std::string(), kParts);
+  fs::path directory;
   std::string own;
   comm::on_all_ranks(&ranks, kParts, [&] {
-    require_seen(directory);
+    directory = directory_of(kept, unfinished);
     own = write_own(directory, state, step, division, manifest.parts.shardings);
     if (store != nullptr) CheckpointStore::write_whole(directory, state, manifest);
   });
-  const std::vector<std::string> written = comm::gather(ranks, own, kParts);
+  const std::vector<std::map<std::string, FileRecord>> written = parse_written(comm::all_gather(ranks, own, kParts));
+  if (std::count(kept.begin(), kept.end(), std::string()) + 1 < ranks.size())
+    share_parts(ranks, directory, store != nullptr, written);
   comm::on_all_ranks(&ranks, "checkpoint", [&] {
     if (store == nullptr) return;
-    for (const std::string& text : written) {
-      const json records = json::parse(text);
-      for (const auto& [name, record] : records.items())
-        manifest.files[name] = {record.at("bytes").get<uint64_t>(), record.at("crc32").get<uint32_t>()};
-    }
+    for (const auto& files : written) manifest.files.insert(files.begin(), files.end());
     store->finish(std::move(*unfinished), manifest);
   });
 }

@@ -1,5 +1,5 @@
-// Checkpoints of ranks that share states: each writes its part, all at once, into one directory, which becomes whole
-// when all have.
+// Checkpoints of ranks that share states: each writes its part, all at once, into the directory that its host keeps,
+// which becomes whole when all have. Where several hosts keep one, each gets the parts of the others.
 #pragma once
 
 #include <filesystem>
@@ -14,7 +14,7 @@
 namespace weft::run {
 
 /// All ranks, in that mesh, call it; of several with the same part the first writes it. `store` and `manifest` are
-/// those of the first rank; `store` is null elsewhere. SharedError as CheckpointStore::write() gives it on any rank, or
+/// those of the ranks that keep the run directory, the first one among them; `store` is null elsewhere. SharedError as CheckpointStore::write() gives it on any rank, or
 /// where a rank does not see the directory; the older checkpoints then stay as they are.
 void write_in_parts(comm::Communicator& ranks, CheckpointStore* store, const State& state, Manifest manifest,
                     const step::Shardings& shardings, const Mesh& mesh);

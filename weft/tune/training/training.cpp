@@ -49,6 +49,7 @@ class Trainers::TrainingHere : public Training {
   }
   bool was_killed() const override { return process_ != nullptr && process_->was_killed(); }
   bool was_lost() const override { return false; }
+  int news() const override { return process_ == nullptr ? -1 : process_->speech(); }
   int64_t process() const override { return number_; }
 
  private:

@@ -39,6 +39,8 @@ class Training {
   virtual bool was_killed() const = 0;
   /// Then: whether nobody knows how it went on, since its worker is gone.
   virtual bool was_lost() const = 0;
+  /// A file on which poll() returns once it may have ended, if not before; -1: there is none.
+  virtual int news() const = 0;
   /// Of a process of this host; 0: it has none here.
   virtual int64_t process() const = 0;
 };

@@ -85,6 +85,7 @@ class WorkerServer::TrainingThere : public Training {
   int exit_code() const override { return task_->code; }
   bool was_killed() const override { return task_->was_killed; }
   bool was_lost() const override { return task_->was_lost; }
+  int news() const override { return -1; }
   int64_t process() const override { return 0; }
 
  private:

@@ -5,7 +5,7 @@
 
 #include "weft/library/library.h"
 #include "weft/spec/run_spec.h"
-#include "weft/tune/range_text.h"
+#include "weft/tune/ranges/range_text.h"
 
 namespace weft::tune {
 
@@ -14,6 +14,9 @@ namespace weft::tune {
 /// its width from half to twice, its layers where their number is free, the widths of an mlp. Error(usage) where the
 /// recipe cannot be resolved.
 std::vector<RangeText> default_ranges(const spec::RunSpec& base, const Library& library);
+
+/// Whether an optimizer of this name reads the key.
+bool reads_key(const Library& library, const std::string& key, const std::string& optimizer);
 
 /// "optimizer.learning_rate=log:0.003:1", as --set-range takes it.
 std::string print_range(const RangeText& range);

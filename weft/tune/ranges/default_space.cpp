@@ -1,4 +1,4 @@
-#include "weft/tune/default_space.h"
+#include "weft/tune/ranges/default_space.h"
 
 #include <fmt/ranges.h>
 
@@ -22,14 +22,6 @@ constexpr double kLowerRate = 1.0 / 30, kHigherRate = 10;
 
 /// Two digits are enough for the end of a range.
 std::string two_digits(double value) { return fmt::format("{:.2g}", value); }
-
-bool reads(const Library& library, const std::string& key, const std::string& optimizer) {
-  const std::vector<spec::RecipeKey> keys = spec::recipe_keys(library);
-  const auto found =
-      std::find_if(keys.begin(), keys.end(), [&](const spec::RecipeKey& one) { return one.name == key; });
-  return found != keys.end() &&
-         std::find(found->read_by.begin(), found->read_by.end(), optimizer) != found->read_by.end();
-}
 
 /// Powers of two around the recipe's batch, none larger than the data.
 std::vector<std::string> batches_around(int64_t batch, int64_t samples) {
@@ -95,6 +87,14 @@ void add_model_ranges(const spec::ModelSpec& spec, const models::ModelEntry& mod
 
 }  // namespace
 
+bool reads_key(const Library& library, const std::string& key, const std::string& optimizer) {
+  const std::vector<spec::RecipeKey> keys = spec::recipe_keys(library);
+  const auto found =
+      std::find_if(keys.begin(), keys.end(), [&](const spec::RecipeKey& one) { return one.name == key; });
+  return found != keys.end() &&
+         std::find(found->read_by.begin(), found->read_by.end(), optimizer) != found->read_by.end();
+}
+
 std::vector<RangeText> default_ranges(const spec::RunSpec& base, const Library& library) {
   spec::RunSpec spec = base;
   spec::resolve(spec, library);
@@ -107,7 +107,7 @@ std::vector<RangeText> default_ranges(const spec::RunSpec& base, const Library& 
   const bool is_decoupled = spec.optimizer.name == "adamw" || spec.optimizer.name == "lamb";
   add("optimizer.weight_decay", RangeText::Kind::log,
       is_decoupled ? std::vector<std::string>{"1e-4", "0.5"} : std::vector<std::string>{"1e-6", "1e-2"});
-  if (reads(library, "optimizer.momentum", spec.optimizer.name))
+  if (reads_key(library, "optimizer.momentum", spec.optimizer.name))
     add("optimizer.momentum", RangeText::Kind::real, {"0.7", "0.98"});
   const std::unique_ptr<data::Dataset> training = data::open_dataset(library.data, spec.data, data::Split::train);
   if (spec.batch_schedule.batches.empty())

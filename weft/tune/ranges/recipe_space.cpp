@@ -1,4 +1,4 @@
-#include "weft/tune/recipe_space.h"
+#include "weft/tune/ranges/recipe_space.h"
 
 #include <fmt/ranges.h>
 

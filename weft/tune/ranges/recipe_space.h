@@ -7,7 +7,7 @@
 
 #include "weft/library/library.h"
 #include "weft/spec/run_spec.h"
-#include "weft/tune/range_text.h"
+#include "weft/tune/ranges/range_text.h"
 #include "weft/tune/space/space.h"
 
 namespace weft::tune {

@@ -1,4 +1,4 @@
-#include "weft/tune/range_text.h"
+#include "weft/tune/ranges/range_text.h"
 
 #include <fmt/ranges.h>
 
