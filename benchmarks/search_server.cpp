@@ -8,13 +8,16 @@
 #include <string>
 #include <vector>
 
+#include "weft/library/library.h"
 #include "weft/tune/search.h"
 
 int main() try {
   std::string line;
   std::getline(std::cin, line);
   std::istringstream words(line);
+  const weft::Library library = weft::standard_library();  // for searchers that train a network
   weft::tune::SearchOptions options;
+  options.options.library = &library;
   words >> options.searcher >> options.seed >> options.options.objectives >> options.options.population;
   std::string space;
   std::getline(words, space);

@@ -23,7 +23,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
 from tuning import weft_losses  # noqa: E402
-from tuning_tasks import TABLES, choice, range_words, read_study  # noqa: E402
+from tuning_tasks import TABLES, choice, first_of_cifar10, range_words, read_study  # noqa: E402
 
 SPACE = [
     choice("augment.flip", ["none", "random"]),
@@ -41,11 +41,7 @@ TABLE = TABLES / "augmentations.csv"
 def make_recipe(shared, folder):
     """20,000 images of CIFAR-10, half of them to compare policies by."""
     folder.mkdir(parents=True, exist_ok=True)
-    cifar10 = pathlib.Path(shared).absolute() / "cifar10"
-    for batch in range(3, 6):  # of five files, of 10,000 images each, two are used
-        (folder / f"data_batch_{batch}.bin").write_bytes(b"")
-    for name in ("data_batch_1.bin", "data_batch_2.bin", "test_batch.bin"):
-        shutil.copy(cifar10 / name, folder)
+    first_of_cifar10(pathlib.Path(shared) / "cifar10", folder, 20_000)
     recipe = folder / "recipe.toml"
     recipe.write_text(f'data = "cifar10:{folder}"\nepochs = 8\nbatch = 128\nvalidation = 0.5\n\n'
                       '[model]\nname = "resnet9"\nwidth = 8\n\n'

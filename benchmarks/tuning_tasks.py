@@ -110,6 +110,15 @@ def first_images(source, target, count):
         pathlib.Path(f"{target}-{kind}").write_bytes(content[:4] + count.to_bytes(4, "big") + content[8:])
 
 
+def first_of_cifar10(source, target, count):
+    """So many training images, at most 10,000 from each of the first files, in five files; and all test images."""
+    content = b"".join((source / f"data_batch_{batch}.bin").read_bytes() for batch in range(1, 2 + (count - 1) // 10_000))
+    share = count // 5 * 3073  # bytes: a label and 3 x 32 x 32 pixels each
+    for batch in range(5):
+        (target / f"data_batch_{batch + 1}.bin").write_bytes(content[batch * share:(batch + 1) * share])
+    shutil.copy(source / "test_batch.bin", target)
+
+
 def data_of(task, shared, folder):
     """Its data, where needed a part of it in a file of the folder, and the share that is for validation."""
     tabular = pathlib.Path(shared or ".").absolute() / "tabular"
@@ -125,11 +134,7 @@ def data_of(task, shared, folder):
         text = (pathlib.Path(shared) / "text/tinyshakespeare.txt").read_text(encoding="utf-8")
         (folder / "part.txt").write_text(text[:200_000], encoding="utf-8")
         return f"text:{folder}/part.txt?length=64", 0.1
-    cifar10 = pathlib.Path(shared).absolute() / "cifar10"
-    for batch in range(2, 6):  # one of five files, of 10,000 images
-        (folder / f"data_batch_{batch}.bin").write_bytes(b"")
-    shutil.copy(cifar10 / "data_batch_1.bin", folder)
-    shutil.copy(cifar10 / "test_batch.bin", folder)
+    first_of_cifar10(pathlib.Path(shared) / "cifar10", folder, 10_000)
     return f"cifar10:{folder}", 0.2
 
 

@@ -116,7 +116,6 @@ std::vector<spec::RunSpec> of_shared_states(const spec::RunSpec& whole) {
   all[1].shard.zero = 3;
   all[2].mesh.tensor = 2;
   all[3].mesh.pipeline = 2;
-  all[3].accumulate = 2;
   for (spec::RunSpec& one : all) one.late_multiply = false;
   return all;
 }

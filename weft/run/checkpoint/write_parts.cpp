@@ -81,7 +81,8 @@ std::vector<std::map<std::string, FileRecord>> parse_written(const std::vector<s
   std::vector<std::map<std::string, FileRecord>> all;
   for (const std::string& text : told) {
     std::map<std::string, FileRecord>& files = all.emplace_back();
-    for (const auto& [name, record] : json::parse(text).items())
+    const json records = json::parse(text);
+    for (const auto& [name, record] : records.items())
       files[name] = {record.at("bytes").get<uint64_t>(), record.at("crc32").get<uint32_t>()};
   }
   return all;

@@ -15,7 +15,8 @@ namespace weft::tune {
 
 namespace {
 
-constexpr int64_t kHeightUnit = 4;  // smaller images have a height that this divides
+/// What divides the heights of smaller images: kernels like multiples.
+int64_t height_unit(int64_t height) { return height >= 16 ? 4 : 1; }
 
 /// A range that is proposed, not written by anybody.
 RangeText proposed(const std::string& key, RangeText::Kind kind, std::vector<std::string> arguments) {
@@ -65,8 +66,9 @@ void add_images(const spec::RunSpec& spec, const data::DatasetInfo& info, const 
                       info.target_kind() == data::TargetKind::sample_class;
   if (!is_fit || !spec.image_schedule.sizes.empty()) return;
   const int64_t height = info.sample_shape[1];
+  const int64_t unit = height_unit(height);
   const auto share = [&](double part) {
-    return static_cast<int64_t>(std::llround(static_cast<double>(height) * part / kHeightUnit)) * kHeightUnit;
+    return static_cast<int64_t>(std::llround(static_cast<double>(height / unit) * part)) * unit;
   };
   std::vector<std::string> courses = {list_text({height, height, height})};
   for (const auto& [first, second] : {std::pair(0.75, 0.875), std::pair(0.75, 0.75), std::pair(0.5, 0.75)}) {

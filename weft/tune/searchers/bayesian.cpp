@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 
 #include "weft/tune/searchers/entries.h"
 #include "weft/tune/searchers/gaussian_process.h"
 #include "weft/tune/searchers/minimize.h"
 #include "weft/tune/searchers/normal.h"
+#include "weft/tune/searchers/observations.h"
 #include "weft/tune/space/random.h"
 
 namespace weft::tune {
@@ -26,80 +26,8 @@ double log_improvement(double z) {
 
 namespace {
 
-constexpr size_t kFitted = 100;    // points by which lengths and noise are fitted
 constexpr size_t kModelled = 400;  // points of the process
 constexpr int kSpread = 512, kNear = 128, kStarts = 4;
-
-/// Losses as the process takes them: mean 0, deviation 1, outliers drawn in.
-std::vector<double> standardised(std::vector<double> losses) {
-  std::vector<double> sorted = losses;
-  std::sort(sorted.begin(), sorted.end());
-  const double middle = sorted[sorted.size() / 2], best = sorted.front();
-  const double most = middle + 3 * (middle - best);  // a run that diverged is bad, however large its loss
-  double sum = 0, squares = 0;
-  for (double& loss : losses) sum += loss = std::min(loss, most);
-  const double mean = sum / static_cast<double>(losses.size());
-  for (double& loss : losses) squares += (loss - mean) * (loss - mean);
-  const double deviation = std::sqrt(squares / static_cast<double>(losses.size()));
-  for (double& loss : losses) loss = deviation > 0 ? (loss - mean) / deviation : 0;
-  return losses;
-}
-
-struct Observed {
-  std::vector<Features> points;
-  std::vector<double> losses;
-  std::vector<Features> running;
-};
-
-/// Of trials that got equally far, as far as there are enough of them (Falkner et al., BOHB): a loss after fewer epochs
-/// is another function. Failed trials count as the worst.
-Observed observe(const SearchState& state) {
-  std::vector<double> resources;
-  for (const Trial& trial : state.history)
-    if (trial.is_finished()) resources.push_back(trial.resource);
-  std::sort(resources.rbegin(), resources.rend());
-  const size_t enough = std::min(resources.size(), state.space.size() + 2);
-  const double least = resources[enough - 1];
-  Observed observed;
-  double worst = -std::numeric_limits<double>::infinity();
-  for (const Trial& trial : state.history) {
-    if (trial.state == Trial::State::running) observed.running.push_back(features_of(state.space, trial.point));
-    if (!trial.is_finished() || trial.resource < least) continue;
-    observed.points.push_back(features_of(state.space, trial.point));
-    observed.losses.push_back(trial.losses.front());
-    worst = std::max(worst, trial.losses.front());
-  }
-  for (const Trial& trial : state.history) {
-    if (trial.state != Trial::State::failed) continue;
-    observed.points.push_back(features_of(state.space, trial.point));
-    observed.losses.push_back(worst);
-  }
-  return observed;
-}
-
-/// The best half of those that are kept, and the newest.
-void keep_at_most(Observed& observed, size_t count) {
-  if (observed.points.size() <= count) return;
-  std::vector<size_t> order(observed.points.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return observed.losses[a] < observed.losses[b]; });
-  std::vector<bool> is_kept(order.size(), false);
-  size_t kept = 0;
-  for (size_t place = 0; place < count / 2; ++place, ++kept) is_kept[order[place]] = true;
-  for (size_t index = order.size(); index-- > 0 && kept < count;)
-    if (!is_kept[index]) {
-      is_kept[index] = true;
-      ++kept;
-    }
-  Observed rest{.points = {}, .losses = {}, .running = std::move(observed.running)};
-  for (size_t index = 0; index < order.size(); ++index) {
-    if (!is_kept[index]) continue;
-    rest.points.push_back(std::move(observed.points[index]));
-    rest.losses.push_back(observed.losses[index]);
-  }
-  observed = std::move(rest);
-}
 
 /// The logarithm of the expected improvement over a space.
 class Acquisition {
@@ -107,9 +35,7 @@ class Acquisition {
   Acquisition(const SearchState& state, Observed observed) : space_(state.space) {
     const std::vector<bool> is_choice = choices_of(space_);
     keep_at_most(observed, kModelled);
-    Observed fitted = observed;
-    keep_at_most(fitted, kFitted);
-    const KernelParameters parameters = GaussianProcess::fit(fitted.points, standardised(fitted.losses), is_choice);
+    const KernelParameters parameters = fitted(observed, is_choice);
     std::vector<double> values = standardised(observed.losses);
     process_ = std::make_unique<GaussianProcess>(observed.points, values, is_choice, parameters);
     best_ = std::numeric_limits<double>::infinity();

@@ -13,7 +13,7 @@ namespace weft::tune {
 namespace {
 
 constexpr int64_t kWidth = 32;  // of the LSTM, and of what it reads
-constexpr double kClip = 0.2, kEntropy = 0.01, kLearningRate = 0.01;
+constexpr double kClip = 0.2, kLearningRate = 0.01;
 constexpr int kPasses = 4;  // over each batch
 constexpr float kImpossible = -1e9f;
 constexpr double kStart = 0.1;  // deviation of the initial weights: every value is about as likely at first
@@ -92,7 +92,8 @@ Graph PolicyNetwork::learning_graph() const {
   const ValueId gain = ops::minimum(graph, ops::multiply(graph, ratio, advantage),
                                     ops::multiply(graph, ops::clip(graph, ratio, 1 - kClip, 1 + kClip), advantage));
   const ValueId certainty = ops::reduce_sum(graph, ops::multiply(graph, ops::exp(graph, all), all), {1});
-  const ValueId each = ops::subtract(graph, ops::multiply_scalar(graph, certainty, kEntropy), gain);
+  const ValueId entropy = graph.add_input(InputKind::scalar, "entropy", reals({}));
+  const ValueId each = ops::subtract(graph, ops::multiply(graph, certainty, entropy), gain);
   const ValueId loss =
       ops::multiply_scalar(graph, ops::reduce_sum(graph, ops::multiply(graph, each, counts)), 1.0 / kBatch);
   const ValueId rate = graph.add_input(InputKind::scalar, "learning_rate", reals({}));
@@ -152,7 +153,18 @@ std::vector<std::vector<double>> PolicyNetwork::log_probabilities(const std::vec
   return of_decisions;
 }
 
-void PolicyNetwork::learn(const std::vector<Sample>& batch) {
+PolicyNetwork::Memory PolicyNetwork::memory() const {
+  Memory memory{.tensors = {}, .steps = steps_};
+  for (const std::string& name : state_.names()) memory.tensors.emplace(name, state_.plain(name));
+  return memory;
+}
+
+void PolicyNetwork::go_back_to(const Memory& memory) {
+  for (const auto& [name, tensor] : memory.tensors) state_.set(name, tensor.clone());
+  steps_ = memory.steps;
+}
+
+void PolicyNetwork::learn(const std::vector<Sample>& batch, double entropy) {
   check(batch.size() == static_cast<size_t>(kBatch), "a policy learns from whole batches");
   std::vector<const std::vector<int64_t>*> decided;
   for (const Sample& sample : batch) decided.push_back(&sample.decisions);
@@ -181,6 +193,7 @@ void PolicyNetwork::learn(const std::vector<Sample>& batch) {
   executor.bind_batch("advantage", advantages.data());
   executor.bind_batch("counts", counts.data());
   executor.set_scalar("learning_rate", kLearningRate);
+  executor.set_scalar("entropy", entropy);
   for (int pass = 0; pass < kPasses; ++pass) {
     executor.set_scalar("step", steps_++);
     executor.run();

@@ -5,8 +5,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "weft/compile/compile.h"
@@ -31,7 +33,16 @@ class PolicyNetwork {
     friend bool operator==(const Sample&, const Sample&) = default;
   };
   static constexpr int64_t kBatch = 8;  // samples that it learns from at a time
-  void learn(const std::vector<Sample>& batch);
+  /// `entropy`: the weight of the bonus for it.
+  void learn(const std::vector<Sample>& batch, double entropy);
+
+  /// What it has learned so far, to go back to.
+  struct Memory {
+    std::map<std::string, Tensor> tensors;
+    int64_t steps = 0;
+  };
+  Memory memory() const;
+  void go_back_to(const Memory& memory);
 
  private:
   /// A graph that runs; the executor refers to what is beside it.
