@@ -114,12 +114,13 @@ TEST(ProposedSearch, TablesHaveNoAugmentation) {
   table.sample_dtype = DType::f32;
   table.sample_shape = {7};
   expect_error([&] { propose_augmentation(spec_of("mlp"), table); }, ErrorKind::usage,
-                                {"--propose augmentation", "'table'"});
+               {"--propose augmentation", "'table'"});
 }
 
 StudyRequest request_of(const std::vector<std::string>& proposals, const std::vector<std::string>& ranges = {}) {
-  StudyRequest request{.recipe = "data = \"fashion-mnist\"\nepochs = 6\nbatch = 128\nvalidation = 0.1\n[model]\nname = "
-                                 "\"resnet9\"\n",
+  StudyRequest request{.recipe =
+                           "data = \"fashion-mnist\"\nepochs = 6\nbatch = 128\nvalidation = 0.1\n[model]\nname = "
+                           "\"resnet9\"\n",
                        .proposals = proposals};
   for (const std::string& range : ranges) request.ranges.push_back(parse_range(range));
   return request;
@@ -153,9 +154,9 @@ TEST(ProposedSearch, EveryValueOfItIsARecipe) {
 
 TEST(ProposedSearch, ARangeThatIsGivenReplacesTheProposedOne) {
   const Library library = standard_library();
-  const StudySettings settings = study_settings(
-      library, request_of({"schedules"}, {"batch=choice:32,64", "optimizer.learning_rate=log:0.01:0.1"}),
-      [](const std::string&) {});
+  const StudySettings settings =
+      study_settings(library, request_of({"schedules"}, {"batch=choice:32,64", "optimizer.learning_rate=log:0.01:0.1"}),
+                     [](const std::string&) {});
   EXPECT_FALSE(has(settings, "batch_schedule.batches"));
   EXPECT_TRUE(has(settings, "image_schedule.sizes"));
   EXPECT_EQ(settings.space[*settings.space.find("optimizer.learning_rate")].high, 0.1);
@@ -165,9 +166,8 @@ TEST(ProposedSearch, ARangeThatIsGivenReplacesTheProposedOne) {
 
 TEST(ProposedSearch, AnUnknownTopicIsNamed) {
   const Library library = standard_library();
-  expect_error(
-      [&] { study_settings(library, request_of({"schedule"}), [](const std::string&) {}); }, ErrorKind::usage,
-      {"--propose schedule", "did you mean 'schedules'"});
+  expect_error([&] { study_settings(library, request_of({"schedule"}), [](const std::string&) {}); }, ErrorKind::usage,
+               {"--propose schedule", "did you mean 'schedules'"});
 }
 
 }  // namespace

@@ -15,7 +15,9 @@ namespace {
 namespace fs = std::filesystem;
 using State = StudyTrial::State;
 
-StudySettings rate_settings() { return {.space = Space({real("rate", 0, 1)}), .objectives = {{"validation_loss", false}}}; }
+StudySettings rate_settings() {
+  return {.space = Space({real("rate", 0, 1)}), .objectives = {{"validation_loss", false}}};
+}
 
 StudyTrial finished(double predicted, double measured) {
   return {.state = State::finished,

@@ -14,10 +14,10 @@
 #include "weft/base/files.h"
 #include "weft/comm/exchange.h"
 #include "weft/comm/on_all_ranks.h"
+#include "weft/run/checkpoint/send_file.h"
 #include "weft/run/checkpoint/store.h"
 #include "weft/run/held_copy.h"
 #include "weft/run/run_directory.h"
-#include "weft/run/send_file.h"
 
 namespace weft::run {
 
@@ -136,8 +136,8 @@ std::set<std::string> copy_checkpoint(comm::Communicator& ranks, const fs::path&
   const fs::path checkpoints = directory / "checkpoints";
   const fs::path unfinished = checkpoints / CheckpointStore::unfinished_name(name);
   for (const auto& [file, record] : files)
-    send_file(ranks, source, checkpoints / name / file, record,
-              lacks ? std::optional(unfinished / file) : std::nullopt, kWhat);
+    send_file(ranks, source, checkpoints / name / file, record, lacks ? std::optional(unfinished / file) : std::nullopt,
+              kWhat);
   comm::on_all_ranks(&ranks, kWhat, [&] {
     if (lacks) CheckpointStore::make_whole(unfinished, checkpoints / name);
   });

@@ -12,9 +12,9 @@
 #include "weft/run/run_changes.h"
 #include "weft/spec/recipe_keys.h"
 #include "weft/step/metrics/entries.h"
+#include "weft/tune/model_check.h"
 #include "weft/tune/ranges/default_space.h"
 #include "weft/tune/ranges/proposed_search.h"
-#include "weft/tune/model_check.h"
 #include "weft/tune/ranges/recipe_space.h"
 #include "weft/tune/trial_plan.h"
 
@@ -50,7 +50,8 @@ void require_measured(const std::vector<Objective>& objectives, const spec::RunS
 
 /// Schedules come before training: where the batch changes during a run, no other one is proposed.
 std::vector<std::string> proposals_of(const StudyRequest& request) {
-  if (request.proposals.empty()) return request.ranges.empty() ? std::vector<std::string>{"training"} : request.proposals;
+  if (request.proposals.empty())
+    return request.ranges.empty() ? std::vector<std::string>{"training"} : request.proposals;
   std::vector<std::string> names = request.proposals;
   std::stable_partition(names.begin(), names.end(), [](const std::string& name) { return name == "schedules"; });
   return names;

@@ -14,11 +14,12 @@
 namespace weft::tune {
 
 struct StudyRequest {
-  std::string recipe = {};             // TOML
-  std::vector<std::string> set = {};   // KEY=VALUE
+  std::string recipe = {};            // TOML
+  std::vector<std::string> set = {};  // KEY=VALUE
   std::vector<RangeText> ranges = {};
-  std::vector<std::string> proposals = {};  // names of proposals (ranges/proposed_search.h); without them and ranges: training
-  std::string objective = {};          // empty: what the task is decided by, on the validation part
+  std::vector<std::string> proposals =
+      {};                      // names of proposals (ranges/proposed_search.h); without them and ranges: training
+  std::string objective = {};  // empty: what the task is decided by, on the validation part
   std::vector<std::string> constraints = {};
   std::string searcher = {};  // empty: tpe; nsga2 for several objectives, sobol for a population
   std::string scheduler = "none";

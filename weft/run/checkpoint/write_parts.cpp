@@ -14,8 +14,8 @@
 #include "weft/comm/on_all_ranks.h"
 #include "weft/comm/patience.h"
 #include "weft/graph/tensor_parts.h"
+#include "weft/run/checkpoint/send_file.h"
 #include "weft/run/checkpoint/tensor_files.h"
-#include "weft/run/send_file.h"
 #include "weft/step/states/state_holders.h"
 
 namespace weft::run {

@@ -14,8 +14,9 @@
 namespace weft::run {
 
 /// All ranks, in that mesh, call it; of several with the same part the first writes it. `store` and `manifest` are
-/// those of the ranks that keep the run directory, the first one among them; `store` is null elsewhere. SharedError as CheckpointStore::write() gives it on any rank, or
-/// where a rank does not see the directory; the older checkpoints then stay as they are.
+/// those of the ranks that keep the run directory, the first one among them; `store` is null elsewhere. SharedError as
+/// CheckpointStore::write() gives it on any rank, or where a rank does not see the directory; the older checkpoints
+/// then stay as they are.
 void write_in_parts(comm::Communicator& ranks, CheckpointStore* store, const State& state, Manifest manifest,
                     const step::Shardings& shardings, const Mesh& mesh);
 

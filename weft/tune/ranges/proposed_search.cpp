@@ -42,8 +42,11 @@ void add_batches(const spec::RunSpec& spec, ProposedSearch& proposal) {
   proposal.set.push_back("batch_schedule.boundaries=" + thirds(spec));
   proposal.set.push_back("batch_schedule.batches=" + list_text({batch, batch, batch}));
   std::vector<std::string> courses;
-  for (const auto& course : {std::vector{batch, batch, batch}, {batch / 2, batch, batch}, {batch / 4, batch / 2, batch},
-                             {batch / 2, batch, batch * 2}, {batch, batch, batch / 4}})
+  for (const auto& course : {std::vector{batch, batch, batch},
+                             {batch / 2, batch, batch},
+                             {batch / 4, batch / 2, batch},
+                             {batch / 2, batch, batch * 2},
+                             {batch, batch, batch / 4}})
     courses.push_back(list_text(course));
   proposal.ranges.push_back(choices_of("batch_schedule.batches", courses));
   proposal.ranges.push_back(choices_of("batch_schedule.rate_scaling", {"none", "square_root", "linear"}));
@@ -61,7 +64,8 @@ bool takes_height(const Library& library, const spec::RunSpec& base, const data:
   }
 }
 
-void add_images(const spec::RunSpec& spec, const data::DatasetInfo& info, const Library& library, ProposedSearch& proposal) {
+void add_images(const spec::RunSpec& spec, const data::DatasetInfo& info, const Library& library,
+                ProposedSearch& proposal) {
   const bool is_fit = info.sample_dtype == DType::u8 && info.sample_shape.rank() == 3 &&
                       info.target_kind() == data::TargetKind::sample_class;
   if (!is_fit || !spec.image_schedule.sizes.empty()) return;
@@ -83,8 +87,7 @@ void add_images(const spec::RunSpec& spec, const data::DatasetInfo& info, const 
 }
 
 void add_momentum(const spec::RunSpec& spec, const Library& library, ProposedSearch& proposal) {
-  if (spec.optimizer.momentum_schedule.changes() ||
-      !reads_key(library, "optimizer.momentum", spec.optimizer.name))
+  if (spec.optimizer.momentum_schedule.changes() || !reads_key(library, "optimizer.momentum", spec.optimizer.name))
     return;
   proposal.ranges.push_back(choices_of("momentum_schedule.name", {"constant", "one_cycle"}));
   proposal.ranges.push_back(proposed("momentum_schedule.low", RangeText::Kind::real, {"0.7", "0.9"}));
@@ -93,8 +96,8 @@ void add_momentum(const spec::RunSpec& spec, const Library& library, ProposedSea
 
 void require_images(const data::DatasetInfo& info) {
   if (info.sample_dtype != DType::u8 || info.sample_shape.rank() != 3)
-    fail(ErrorKind::usage, "--propose augmentation: [augment] is for images, '{}' holds {}; propose training", info.name,
-         info.item());
+    fail(ErrorKind::usage, "--propose augmentation: [augment] is for images, '{}' holds {}; propose training",
+         info.name, info.item());
 }
 
 }  // namespace
@@ -156,7 +159,7 @@ ProposedSearch propose_augmentation(const spec::RunSpec& base, const data::Datas
 }
 
 ProposedSearch propose(const std::string& name, const spec::RunSpec& base, const data::DatasetInfo& info,
-                 const Library& library) {
+                       const Library& library) {
   if (name == "training") return {.set = {}, .ranges = default_ranges(base, library)};
   if (name == "schedules") return propose_schedules(base, info, library);
   if (name == "augmentation") return propose_augmentation(base, info);

@@ -25,12 +25,12 @@ const std::vector<std::string>& proposal_names();
 /// one. Error(usage) where the recipe cannot be resolved.
 ProposedSearch propose_schedules(const spec::RunSpec& base, const data::DatasetInfo& info, const Library& library);
 
-/// A few strengths of each augmentation, none among them, as choices. What mixes images or changes colours is for images
-/// that have classes or colours. Error(usage) where `info` has no images.
+/// A few strengths of each augmentation, none among them, as choices. What mixes images or changes colours is for
+/// images that have classes or colours. Error(usage) where `info` has no images.
 ProposedSearch propose_augmentation(const spec::RunSpec& base, const data::DatasetInfo& info);
 
 /// One of the three by its name. Error(usage) for another name, with the nearest one.
 ProposedSearch propose(const std::string& name, const spec::RunSpec& base, const data::DatasetInfo& info,
-                 const Library& library);
+                       const Library& library);
 
 }  // namespace weft::tune

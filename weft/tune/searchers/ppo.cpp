@@ -21,10 +21,10 @@ namespace {
 
 constexpr int64_t kLevels = 8;
 constexpr size_t kLeastModelled = 10, kMostModelled = 128;  // trials, between which the process judges points
-constexpr int kImagined = 8;       // batches of them, behind each trial
-constexpr double kEntropy = 0.01;  // of what trials teach
+constexpr int kImagined = 8;                                // batches of them, behind each trial
+constexpr double kEntropy = 0.01;                           // of what trials teach
 constexpr double kImaginedEntropy = 0.1;
-constexpr double kOptimism = 2;    // a point counts as so many deviations better than it is expected to be
+constexpr double kOptimism = 2;  // a point counts as so many deviations better than it is expected to be
 
 class PpoSearcher : public Searcher {
  public:
@@ -37,8 +37,8 @@ class PpoSearcher : public Searcher {
   std::optional<Proposal> ask(const SearchState& state) const override {
     const auto running = std::find_if(state.history.begin(), state.history.end(),
                                       [](const Trial& trial) { return trial.state == Trial::State::running; });
-    PolicyNetwork& policy = learned(state.space, state.seed, trials_of(state),
-                                    static_cast<size_t>(running - state.history.begin()));
+    PolicyNetwork& policy =
+        learned(state.space, state.seed, trials_of(state), static_cast<size_t>(running - state.history.begin()));
     Random random(state.seed, static_cast<int64_t>(state.history.size()));
     return Proposal{draw(policy, state.space, random).point};
   }
@@ -131,9 +131,9 @@ class PpoSearcher : public Searcher {
   }
 
   /// A network that has learned from all whole batches of the trials, and after each trial from what it imagines. What
-  /// it has learned from stays, where these trials begin with it: a network that learns from them anew becomes the same.
-  /// A trial that ends later than others comes between them: then it goes back to what it had learned from those ahead
-  /// of the first one that still ran.
+  /// it has learned from stays, where these trials begin with it: a network that learns from them anew becomes the
+  /// same. A trial that ends later than others comes between them: then it goes back to what it had learned from those
+  /// ahead of the first one that still ran.
   PolicyNetwork& learned(const Space& space, int64_t seed, const std::vector<Seen>& trials, size_t settled) const {
     const std::vector<int64_t> choices = choices_of(space);
     const auto begins = [&](const std::vector<Seen>& known) {
@@ -208,8 +208,8 @@ class PpoSearcher : public Searcher {
   mutable std::unique_ptr<PolicyNetwork> policy_;  // of these choices and this seed
   mutable std::vector<int64_t> choices_;
   mutable int64_t seed_ = 0;
-  mutable std::vector<Seen> learned_, settled_;  // by the policy, and by its memory
-  mutable KernelParameters kernel_, settled_kernel_;             // likewise, of the process
+  mutable std::vector<Seen> learned_, settled_;       // by the policy, and by its memory
+  mutable KernelParameters kernel_, settled_kernel_;  // likewise, of the process
   mutable PolicyNetwork::Memory memory_;
 };
 

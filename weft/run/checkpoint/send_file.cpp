@@ -1,4 +1,4 @@
-#include "weft/run/send_file.h"
+#include "weft/run/checkpoint/send_file.h"
 
 #include <algorithm>
 #include <fstream>
@@ -31,8 +31,10 @@ class Source {
 
  private:
   [[noreturn]] void complain() const {
-    fail(ErrorKind::io, "'{}' changes while it is copied, or cannot be read; another process writes there, or the disk "
-         "fails", path_.string());
+    fail(ErrorKind::io,
+         "'{}' changes while it is copied, or cannot be read; another process writes there, or the disk "
+         "fails",
+         path_.string());
   }
   const fs::path path_;
   std::ifstream stream_;
