@@ -386,11 +386,11 @@ TEST_F(TuneTest, SchedulesAndAugmentationAreProposed) {
   const Outcome outcome = weft({"tune", "network.toml", "--study", "study", "--trials", "4", "--searcher", "random",
                                 "--propose", "schedules,augmentation"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_NE(outcome.err.find("proposed for all trials: image_schedule.boundaries=[1,2]"), std::string::npos)
+  EXPECT_NE(outcome.err.find("proposed for all trials: batch_schedule.boundaries=[1,2]"), std::string::npos)
       << outcome.err;
   const nlohmann::json study = shown();
   EXPECT_EQ(count(study, "finished"), 4);
-  for (const char* key : {"batch_schedule.batches", "image_schedule.sizes", "momentum_schedule.name", "augment.cutout"})
+  for (const char* key : {"batch_schedule.batches", "momentum_schedule.name", "augment.cutout"})
     EXPECT_TRUE(study["trials"][0]["values"].contains(key)) << key;
 }
 
