@@ -343,7 +343,8 @@ class Reference(typing.NamedTuple):
 
 def reference_of(scene, strategy, epochs):
     name = f"reference-{strategy}"
-    launch = scene.start(["launch", "-n", str(RANKS), *scene.hosts, "--",
+    # With restarts, hosts with disks of their own each keep a copy.
+    launch = scene.start(["launch", "-n", str(RANKS), "--restarts", "1", *scene.hosts, "--",
                           *train_words(scene.folder, scene.path(name), epochs, strategy)])
     text = launch.communicate(timeout=300)[1]
     if launch.returncode != 0:
@@ -383,7 +384,8 @@ def faults_in(scene, strategy, count, suspensions, options, draw):
     first = scene.copies(f"reference-{strategy}")[0]
     if os.path.exists(f"{first}/cluster.toml"):
         shutil.copy(f"{first}/cluster.toml", scene.folder)
-    shutil.rmtree(first)
+    for run in scene.copies(f"reference-{strategy}"):
+        shutil.rmtree(run, ignore_errors=True)
     epochs = max(50, int(200 * options.seconds / max(seconds, 0.01)))
     reference = reference_of(scene, strategy, epochs)
     number, too_late = 0, 0
