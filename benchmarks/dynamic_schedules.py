@@ -22,7 +22,6 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 TASKS = {
     "resnet9": {
         "recipe": "demo",
-        "set": [],
         "epochs": 6,
         "schedules": ["batch_schedule.boundaries=[2,4]", "batch_schedule.batches=[128,256,256]",
                       "image_schedule.boundaries=[2,4]", "image_schedule.sizes=[20,24,28]",
@@ -30,7 +29,6 @@ TASKS = {
     },
     "airbench94": {
         "recipe": "cifar10_speedrun",
-        "set": [],
         "epochs": 7.5,
         "schedules": ["image_schedule.boundaries=[2.5,5]", "image_schedule.sizes=[24,28,32]",
                       "momentum_schedule.name=one_cycle"],
@@ -40,7 +38,7 @@ TASKS = {
 
 def train(weft, task, arguments, folder, name, seed, epochs, schedules):
     run = folder / f"{name}-{seed}"
-    sets = [*TASKS[task]["set"], "evaluation.every_epochs=0", "checkpoint.every_epochs=0", *schedules]
+    sets = ["evaluation.every_epochs=0", "checkpoint.every_epochs=0", *schedules]
     if epochs is not None:
         sets.append(f"epochs={epochs:g}")
     data = ["--data", f"cifar10:{pathlib.Path(arguments.cifar10).absolute()}"] if arguments.cifar10 and task == "airbench94" else []

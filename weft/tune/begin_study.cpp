@@ -57,7 +57,7 @@ std::vector<std::string> proposals_of(const StudyRequest& request) {
   return names;
 }
 
-/// "batch_schedule" of "batch_schedule.sizes=[8,16]"
+/// "image_schedule" of "image_schedule.sizes=[8,16]"
 std::string section_of_assignment(const std::string& assignment) {
   return spec::section_of(assignment.substr(0, assignment.find('=')));
 }
