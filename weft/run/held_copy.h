@@ -3,17 +3,13 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "weft/run/checkpoint/manifest.h"
+#include "weft/run/checkpoint/file_records.h"
 
 namespace weft::run {
-
-/// Sizes and checksums by name.
-using FileRecords = std::map<std::string, FileRecord>;
 
 /// The newest whole checkpoint in a run directory.
 struct NewestCheckpoint {
@@ -36,7 +32,5 @@ bool same_tensors(const FileRecords& a, const FileRecords& b);
 // Between ranks.
 std::string print(const NewestCheckpoint& newest);
 NewestCheckpoint parse_newest(const std::string& text);
-std::string print(const FileRecords& files);
-FileRecords parse_files(const std::string& text);
 
 }  // namespace weft::run

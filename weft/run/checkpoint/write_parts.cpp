@@ -14,6 +14,7 @@
 #include "weft/comm/on_all_ranks.h"
 #include "weft/comm/patience.h"
 #include "weft/graph/tensor_parts.h"
+#include "weft/run/checkpoint/file_records.h"
 #include "weft/run/checkpoint/send_file.h"
 #include "weft/run/checkpoint/tensor_files.h"
 #include "weft/step/states/state_holders.h"
@@ -61,36 +62,23 @@ Division divide(const comm::Communicator& ranks, const Mesh& mesh, step::Shardin
   return {ranks.size(), ranks.rank(), true};
 }
 
-/// This rank's part of each file that has any. What it wrote, as JSON.
-std::string write_own(const fs::path& directory, const State& state, int64_t step, const Division& division,
+/// This rank's part of each file that has any. What it wrote.
+FileRecords write_own(const fs::path& directory, const State& state, int64_t step, const Division& division,
                       const step::Shardings& in_parts) {
-  json records = json::object();
-  if (!division.writes) return records.dump();
+  FileRecords records;
+  if (!division.writes) return records;
   for (const TensorFile file : {TensorFile::model, TensorFile::optimizer}) {
     if (!has_parts(file, in_parts)) continue;
     const std::string name = part_name_of(file, division.part, division.parts);
-    const FileRecord record =
+    records[name] =
         write_tensors(directory / name, state, file, step, in_parts, /*part=*/true, static_cast<int>(division.part));
-    records[name] = {{"bytes", record.bytes}, {"crc32", record.checksum}};
   }
-  return records.dump();
-}
-
-/// What each rank wrote, by names.
-std::vector<std::map<std::string, FileRecord>> parse_written(const std::vector<std::string>& told) {
-  std::vector<std::map<std::string, FileRecord>> all;
-  for (const std::string& text : told) {
-    std::map<std::string, FileRecord>& files = all.emplace_back();
-    const json records = json::parse(text);
-    for (const auto& [name, record] : records.items())
-      files[name] = {record.at("bytes").get<uint64_t>(), record.at("crc32").get<uint32_t>()};
-  }
-  return all;
+  return records;
 }
 
 /// To each directory that is kept, the parts that ranks of other hosts have written.
 void share_parts(comm::Communicator& ranks, const fs::path& directory, bool keeps,
-                 const std::vector<std::map<std::string, FileRecord>>& written) {
+                 const std::vector<FileRecords>& written) {
   json lacking = json::array();
   std::error_code code;
   for (const auto& files : written)
@@ -126,13 +114,15 @@ void write_in_parts(comm::Communicator& ranks, CheckpointStore* store, const Sta
   const std::vector<std::string> kept =
       comm::all_gather(ranks, unfinished ? unfinished->path().string() : std::string(), kParts);
   fs::path directory;
-  std::string own;
+  FileRecords own;
   comm::on_all_ranks(&ranks, kParts, [&] {
     directory = directory_of(kept, unfinished);
     own = write_own(directory, state, step, division, manifest.parts.shardings);
     if (store != nullptr) CheckpointStore::write_whole(directory, state, manifest);
   });
-  const std::vector<std::map<std::string, FileRecord>> written = parse_written(comm::all_gather(ranks, own, kParts));
+  std::vector<FileRecords> written;
+  for (const std::string& told_files : comm::all_gather(ranks, print(own), kParts))
+    written.push_back(parse_files(told_files));
   if (std::count(kept.begin(), kept.end(), std::string()) + 1 < ranks.size())
     share_parts(ranks, directory, store != nullptr, written);
   comm::on_all_ranks(&ranks, "checkpoint", [&] {
