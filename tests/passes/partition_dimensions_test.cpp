@@ -24,9 +24,9 @@ const OpRegistry& known_ops() {
 const MeshAxis kTwo{"tensor", 2};
 
 Graph partitioned(const std::string& text, const std::map<std::string, DimensionSplit>& states,
-                  const std::set<std::string>& followers = {}) {
+                  const std::set<std::string>& followers = {}, bool splits_sums = false) {
   const Graph graph = parse_graph(text, known_ops());
-  DimensionOptions options{.axis = kTwo, .states = states, .followers = followers};
+  DimensionOptions options{.axis = kTwo, .states = states, .followers = followers, .splits_sums = splits_sums};
   options.last_of_forward = NodeId{static_cast<int32_t>(graph.nodes().size()) - 1};
   Graph result = partition_dimensions(graph, options).graph;
   verify(result, "partition_dimensions");
@@ -34,8 +34,9 @@ Graph partitioned(const std::string& text, const std::map<std::string, Dimension
 }
 
 void expect_is_split_as(const std::string& before, const std::map<std::string, DimensionSplit>& states,
-                        const std::set<std::string>& followers, const std::string& after) {
-  EXPECT_EQ(print_graph(partitioned(before, states, followers)), print_graph(parse_graph(after, known_ops())));
+                        const std::set<std::string>& followers, const std::string& after, bool splits_sums = false) {
+  EXPECT_EQ(print_graph(partitioned(before, states, followers, splits_sums)),
+            print_graph(parse_graph(after, known_ops())));
 }
 
 TEST(PartitionDimensions, ALayerByOutputsAndOneByInputsReduceOnce) {
@@ -62,6 +63,60 @@ TEST(PartitionDimensions, ALayerByOutputsAndOneByInputsReduceOnce) {
   %all_reduce/narrow = all_reduce(%narrow) {axis="tensor", reduction="sum"} : f32[8,6]
   output "y" %all_reduce/narrow
 })graph");
+}
+
+/// Sums of residuals and norms are computed for some of the rows, which the next layer gathers.
+TEST(PartitionDimensions, WhatFollowsASumIsSplitByItsRows) {
+  const std::string before = R"graph(graph "g" {
+  batch %x "x" : f32[8,6]
+  parameter %up "up" : f32[12,6]
+  parameter %down "down" : f32[6,12]
+  parameter %gain "gain" : f32[6]
+  parameter %shift "shift" : f32[6]
+  %wide = matmul(%x, %up) {transpose_b=true} : f32[8,12]
+  %narrow = matmul(%wide, %down) {transpose_b=true} : f32[8,6]
+  %sum = add(%x, %narrow) : f32[8,6]
+  %normed, %normed.1, %normed.2 = layer_norm(%sum, %gain, %shift) : f32[8,6], f32[8], f32[8]
+  %again = matmul(%normed, %up) {transpose_b=true} : f32[8,12]
+  %larger = relu(%again) : f32[8,12]
+  output "y" %larger
+})graph";
+  expect_is_split_as(before, {{"up", {0}}, {"down", {1}}}, {}, R"graph(graph "g" {
+  batch %x "x" : f32[8,6]
+  parameter %up "up" : f32[6,6] {sharding="split(tensor=2,-) of (12,6)"}
+  parameter %down "down" : f32[6,6] {sharding="split(-,tensor=2) of (6,12)"}
+  parameter %gain "gain" : f32[6]
+  parameter %shift "shift" : f32[6]
+  %wide = matmul(%x, %up) {transpose_b=true} : f32[8,6]
+  %narrow = matmul(%wide, %down) {transpose_b=true} : f32[8,6]
+  %x.part = own_part(%x) {axis="tensor", ranks=2} : f32[4,6]
+  %reduce_scatter/narrow = reduce_scatter(%narrow) {axis="tensor", ranks=2, reduction="sum"} : f32[4,6]
+  %sum = add(%x.part, %reduce_scatter/narrow) : f32[4,6]
+  %normed, %normed.1, %normed.2 = layer_norm(%sum, %gain, %shift) : f32[4,6], f32[4], f32[4]
+  %all_gather/normed = all_gather(%normed) {axis="tensor", ranks=2} : f32[8,6]
+  %again = matmul(%all_gather/normed, %up) {transpose_b=true} : f32[8,6]
+  %larger = relu(%again) : f32[8,6]
+  %larger.runs = reshape(%larger) {shape=[1,8,6]} : f32[1,8,6]
+  %all_gather/larger = all_gather(%larger.runs) {axis="tensor", ranks=2} : f32[2,8,6]
+  %larger.in_order = transpose(%all_gather/larger) {permutation=[1,0,2]} : f32[8,2,6]
+  %larger.whole = reshape(%larger.in_order) {shape=[8,12]} : f32[8,12]
+  output "y" %larger.whole
+})graph",
+                     /*splits_sums=*/true);
+}
+
+/// Where the first dimension cannot be divided, the next one is.
+TEST(PartitionDimensions, ASequenceOfOneSampleIsSplitWithinIt) {
+  const Graph graph = partitioned(R"graph(graph "g" {
+  batch %tokens "tokens" : i32[1,8]
+  parameter %table "table" : f32[10,4]
+  parameter %places "places" : f32[8,4]
+  %words = embedding(%table, %tokens) : f32[1,8,4]
+  %placed = add(%words, %places) : f32[1,8,4]
+  output "y" %placed
+})graph",
+                                  {{"table", {0}}}, {}, true);
+  EXPECT_EQ(graph.shape(graph.find_value("placed")), Shape({1, 4, 4}));
 }
 
 /// A term of a norm that all ranks have counts as a share of it.

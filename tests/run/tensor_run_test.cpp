@@ -52,6 +52,12 @@ class TensorRun : public RanksTest {
 
 TEST_F(TensorRun, ALanguageModelWithDropout) { expect_that_of_one_rank(spec("transformer_lm")); }
 
+TEST_F(TensorRun, ALanguageModelWhoseSequenceIsSplitToo) {
+  spec::RunSpec run = spec("transformer_lm");
+  run.shard.sequence = true;
+  expect_that_of_one_rank(run);
+}
+
 TEST_F(TensorRun, ALanguageModelOfExperts) {
   spec::RunSpec run = spec("transformer_lm");
   run.model.options["experts"] = "4";

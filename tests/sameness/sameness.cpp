@@ -52,9 +52,10 @@ struct Strategy {
 
 std::vector<Strategy> strategies() {
   std::vector<Strategy> all;
-  const auto meshed = [](int data, int tensor, int zero) {
+  const auto meshed = [](int data, int tensor, int zero, bool sequence = false) {
     return [=](const PipelineRig& rig) {
       spec::RunSpec spec = rig.spec();
+      spec.shard.sequence = sequence;
       spec.mesh.data = data;
       spec.mesh.tensor = tensor;
       spec.shard.zero = zero;
@@ -64,6 +65,7 @@ std::vector<Strategy> strategies() {
   };
   for (const int ranks : {2, 4}) {
     all.push_back({fmt::format("tensor {}", ranks), meshed(1, ranks, 0)});
+    all.push_back({fmt::format("tensor {} by sequence", ranks), meshed(1, ranks, 0, true)});
     for (const int zero : {0, 1, 2, 3})
       all.push_back({zero == 0 ? fmt::format("data {}", ranks) : fmt::format("data {}, ZeRO {}", ranks, zero),
                      meshed(ranks, 1, zero)});

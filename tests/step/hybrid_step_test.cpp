@@ -35,16 +35,40 @@ class HybridSteps : public testing::TestWithParam<PipelineModel> {
  protected:
   /// Of weights. Behind a batch norm of few numbers a rectifier may turn by rounding, which one gradient shows.
   static double largest_difference() { return GetParam().has_statistics ? 3e-2 : 2e-3; }
+
+  /// Batch norm over few numbers turns any rounding into large steps.
+  static void slow_down(spec::RunSpec& spec) {
+    if (GetParam().has_statistics) spec.optimizer.learning_rate = 1e-5;
+  }
+
+  /// `sequence`: those that share the layers also divide norms and dropout between them.
+  static void expect_two_shared_stages(bool sequence) {
+    PipelineRig rig(GetParam(), 2, 4);
+    rig.change = slow_down;
+    spec::RunSpec shared = rig.pipelined(2, "1f1b", 1, 2);
+    shared.shard.sequence = sequence;
+    expect_same_steps(rig.alone(3), rig.on_ranks(shared, 3), 1e-5, largest_difference());
+  }
+
+  static void expect_two_by_two_accumulate(bool sequence) {
+    PipelineRig rig(GetParam(), 4, 2);
+    rig.change = slow_down;
+    spec::RunSpec both = rig.spec();
+    both.mesh.data = 2;
+    if (GetParam().has_statistics) both.batch_norm = "synchronised";
+    const spec::RunSpec data_parallel = both;
+    both.mesh.tensor = 2;
+    both.shard.sequence = sequence;
+    const StepsResult wanted = GetParam().has_statistics ? rig.on_ranks(data_parallel, 3)[0] : rig.alone(3);
+    expect_same_steps(wanted, rig.on_ranks(both, 3), 1e-5, largest_difference());
+  }
 };
 INSTANTIATE_TEST_SUITE_P(Models, HybridSteps, testing::ValuesIn(kSharedModels),
                          [](const auto& tested) { return tested.param.name; });
 
-TEST_P(HybridSteps, TwoStagesThatTwoRanksShareEach) {
-  PipelineRig rig(GetParam(), 2, 4);
-  // Batch norm over few numbers turns any rounding into large steps.
-  if (GetParam().has_statistics) rig.change = [](spec::RunSpec& spec) { spec.optimizer.learning_rate = 1e-5; };
-  expect_same_steps(rig.alone(3), rig.on_ranks(rig.pipelined(2, "1f1b", 1, 2), 3), 1e-5, largest_difference());
-}
+TEST_P(HybridSteps, TwoStagesThatTwoRanksShareEach) { expect_two_shared_stages(false); }
+
+TEST_P(HybridSteps, TwoStagesThatTwoRanksShareEachBySequence) { expect_two_shared_stages(true); }
 
 TEST_P(HybridSteps, TwoByTwoByTwoRanks) {
   PipelineRig rig(GetParam(), 4, 2);
@@ -62,18 +86,9 @@ TEST_P(HybridSteps, TwoByTwoByTwoRanks) {
   expect_same_steps(wanted, rig.on_ranks(rig.pipelined(2, "1f1b", 2, 2), 3), 1e-5, largest_difference());
 }
 
-TEST_P(HybridSteps, TwoByTwoRanksThatAccumulate) {
-  PipelineRig rig(GetParam(), 4, 2);
-  const bool has_statistics = GetParam().has_statistics;
-  if (has_statistics) rig.change = [](spec::RunSpec& spec) { spec.optimizer.learning_rate = 1e-5; };
-  spec::RunSpec both = rig.spec();
-  both.mesh.data = 2;
-  if (has_statistics) both.batch_norm = "synchronised";
-  const spec::RunSpec data_parallel = both;
-  both.mesh.tensor = 2;
-  const StepsResult wanted = has_statistics ? rig.on_ranks(data_parallel, 3)[0] : rig.alone(3);
-  expect_same_steps(wanted, rig.on_ranks(both, 3), 1e-5, largest_difference());
-}
+TEST_P(HybridSteps, TwoByTwoRanksThatAccumulate) { expect_two_by_two_accumulate(false); }
+
+TEST_P(HybridSteps, TwoByTwoRanksThatAccumulateBySequence) { expect_two_by_two_accumulate(true); }
 
 PipelineModel transformer() { return kSharedModels.front(); }
 

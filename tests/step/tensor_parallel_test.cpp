@@ -39,8 +39,10 @@ spec::RunSpec spec_of_case(const SplitCase& one) {
   return spec;
 }
 
-TrainingStep step_of_case(const Library& library, spec::RunSpec spec, const SplitCase& one, int ranks) {
+TrainingStep step_of_case(const Library& library, spec::RunSpec spec, const SplitCase& one, int ranks,
+                          bool sequence = false) {
   spec.mesh.tensor = ranks;
+  spec.shard.sequence = sequence;
   spec::resolve(spec);
   const models::ModelInput input{.batch = 4, .shape = one.input, .classes = one.classes};
   return build_training_step(library, spec, input, {.tensor_ranks = ranks});
@@ -86,29 +88,11 @@ class SplitWeights : public testing::TestWithParam<SplitCase> {
           << name << " at " << i;
   }
 
-  const Library library_ = standard_library();
-  const CpuBackend backend_ = CpuBackend(1);
-};
-
-INSTANTIATE_TEST_SUITE_P(
-    Models, SplitWeights,
-    testing::Values(kSplitTransformer,
-                    SplitCase{"vit_tiny",
-                              {3, 16, 16},
-                              "sgd",
-                              {{"layers", "2"}, {"heads", "4"}, {"width", "32"}, {"patch", "4"}, {"dropout", "0.1"}}},
-                    SplitCase{"mlp", {1, 16, 16}}, SplitCase{"lenet5", {1, 28, 28}}, SplitCase{"resnet20", {3, 16, 16}},
-                    SplitCase{"resnet9", {3, 16, 16}, "sgd", {{"width", "8"}}},
-                    SplitCase{"seq2seq_attention", {12}, "sgd", {{"width", "32"}, {"dropout", "0.3"}}, 24},
-                    SplitCase{"lstm_classifier", {12}, "sgd", {{"width", "32"}}, 24}),
-    [](const auto& tested) { return tested.param.model; });
-
-TEST_P(SplitWeights, OneStepIsThatOfOneRank) {
-  const TrainingStep alone = step_of_case(library_, spec_of_case(GetParam()), GetParam(), 1);
-  const test::NamedTensors whole = evaluate_graph(alone.graph, inputs_of(alone, 0), backend_);
-  for (const int ranks : {2, 4}) {
-    SCOPED_TRACE(ranks);
-    const TrainingStep step = step_of_case(library_, spec_of_case(GetParam()), GetParam(), ranks);
+  void expect_is_step_of_one_rank(int ranks, bool sequence) const {
+    SCOPED_TRACE(testing::Message() << ranks << " ranks" << (sequence ? ", by sequence" : ""));
+    const TrainingStep alone = step_of_case(library_, spec_of_case(GetParam()), GetParam(), 1);
+    const test::NamedTensors whole = evaluate_graph(alone.graph, inputs_of(alone, 0), backend_);
+    const TrainingStep step = step_of_case(library_, spec_of_case(GetParam()), GetParam(), ranks, sequence);
     verify(step.graph, "splitting weights");
     std::vector<test::NamedTensors> inputs;
     for (int rank = 0; rank < ranks; ++rank) inputs.push_back(inputs_of(step, rank));
@@ -129,6 +113,30 @@ TEST_P(SplitWeights, OneStepIsThatOfOneRank) {
         EXPECT_EQ(std::memcmp(own.data(), other.at(name).data(), static_cast<size_t>(own.bytes())), 0) << name;
     }
   }
+
+  const Library library_ = standard_library();
+  const CpuBackend backend_ = CpuBackend(1);
+};
+
+INSTANTIATE_TEST_SUITE_P(
+    Models, SplitWeights,
+    testing::Values(kSplitTransformer,
+                    SplitCase{"vit_tiny",
+                              {3, 16, 16},
+                              "sgd",
+                              {{"layers", "2"}, {"heads", "4"}, {"width", "32"}, {"patch", "4"}, {"dropout", "0.1"}}},
+                    SplitCase{"mlp", {1, 16, 16}}, SplitCase{"lenet5", {1, 28, 28}}, SplitCase{"resnet20", {3, 16, 16}},
+                    SplitCase{"resnet9", {3, 16, 16}, "sgd", {{"width", "8"}}},
+                    SplitCase{"seq2seq_attention", {12}, "sgd", {{"width", "32"}, {"dropout", "0.3"}}, 24},
+                    SplitCase{"lstm_classifier", {12}, "sgd", {{"width", "32"}}, 24}),
+    [](const auto& tested) { return tested.param.model; });
+
+TEST_P(SplitWeights, OneStepIsThatOfOneRank) {
+  for (const int ranks : {2, 4}) expect_is_step_of_one_rank(ranks, false);
+}
+
+TEST_P(SplitWeights, OneStepWhoseSequenceIsSplitTooIsThatOfOneRank) {
+  for (const int ranks : {2, 4}) expect_is_step_of_one_rank(ranks, true);
 }
 
 TEST_P(SplitWeights, EachRankBeginsWithItsPartOfTheWhole) {
@@ -173,6 +181,9 @@ class TensorParallel : public testing::Test {
     spec.shard.tensor = shard;
     return step_of_case(library_, spec, one, ranks);
   }
+  TrainingStep step_by_sequence(int ranks, const SplitCase& one = kSplitTransformer) const {
+    return step_of_case(library_, spec_of_case(one), one, ranks, true);
+  }
   int64_t arena_bytes(const TrainingStep& step) const {
     CompileOptions options;
     options.threads = 1;
@@ -192,6 +203,30 @@ TEST_F(TensorParallel, ATransformerReducesOncePerPairOfLayersForwardAndOnceBackw
   // backward, the sums of the loss, and the wish to stop.
   EXPECT_EQ(count_exchanges(graph, kAllReduce), 2 * 2 * 2 + 4);
   EXPECT_EQ(count_exchanges(graph, kAllGather), 1) << "the largest logits";
+}
+
+/// As many bytes travel as where norms are whole: a reduce-scatter and an all-gather in the place of an all-reduce.
+TEST_F(TensorParallel, NormsAndDropoutAreSplitByTheSequence) {
+  const Graph graph = passes::eliminate_common_subexpressions(step_by_sequence(2).graph);
+  // Attention and feed-forward network of each of two blocks, forward and backward; the embedding and the head.
+  EXPECT_EQ(count_exchanges(graph, kReduceScatter), 2 * 2 * 2 + 2);
+  EXPECT_EQ(count_exchanges(graph, kAllGather), 2 * 2 * 2 + 2 + 1) << "and the largest logits";
+  for (const Node& node : graph.nodes()) {
+    const std::string& op = node.op->name;
+    const int64_t elements = graph.type(node.outputs[0]).elements();
+    if (op == "layer_norm" || op == "layer_norm_backward" || op == "dropout") {
+      EXPECT_EQ(elements, 4 * 16 * 32 / 2) << graph.value(node.outputs[0]).name;
+    } else if (op == kAllReduce) {
+      EXPECT_LT(elements, 4 * 16 * 32) << "gradients of norms and biases, and sums of losses";
+    }
+  }
+}
+
+TEST_F(TensorParallel, AShareOfTheSequenceTakesLessMemory) {
+  for (const auto& [ranks, share] : {std::pair(2, 0.92), std::pair(4, 0.82)}) {
+    const auto of_sequence = static_cast<double>(arena_bytes(step_by_sequence(ranks)));
+    EXPECT_LE(of_sequence, share * static_cast<double>(arena_bytes(step(ranks)))) << ranks;
+  }
 }
 
 TEST_F(TensorParallel, QueriesKeysAndValuesAreSplitByHeads) {

@@ -42,11 +42,10 @@ inline OnRanks gathered(const OnRanks& own) {
   return OnRanks(own.size(), all);
 }
 
-inline OnRanks parts(const OnRanks& own, const Node& node) {
-  Sharding sharding{.whole = own.front().shape(), .blocks = node.attributes.integer("blocks")};
+inline OnRanks parts(const OnRanks& own, int64_t dimension = 0, int64_t blocks = 1) {
+  Sharding sharding{.whole = own.front().shape(), .blocks = blocks};
   sharding.split.resize(static_cast<size_t>(sharding.whole.rank()));
-  sharding.split[static_cast<size_t>(node.attributes.integer("dimension"))] =
-      MeshAxis{"ranks", static_cast<int64_t>(own.size())};
+  sharding.split[static_cast<size_t>(dimension)] = MeshAxis{"ranks", static_cast<int64_t>(own.size())};
   OnRanks results;
   for (size_t rank = 0; rank < own.size(); ++rank)
     results.push_back(part_of(own[rank], sharding, static_cast<int64_t>(rank)));
@@ -74,7 +73,9 @@ inline std::vector<NamedTensors> evaluate_on_ranks(const Graph& graph, const std
     } else if (node.op->name == kAllGather) {
       result = lockstep::gathered(operand(0));
     } else if (node.op->name == kOwnPart) {
-      result = lockstep::parts(operand(0), node);
+      result = lockstep::parts(operand(0), node.attributes.integer("dimension"), node.attributes.integer("blocks"));
+    } else if (node.op->name == kReduceScatter) {
+      result = lockstep::parts(lockstep::summed(operand(0), node.attributes.text("reduction") == "mean"));
     } else if (node.op->name == kAxisPlace) {
       for (size_t rank = 0; rank < ranks; ++rank) {
         result.emplace_back(DType::i64, Shape{});

@@ -170,6 +170,8 @@ struct ShardSpec {
   int64_t zero = 0;
   // Along the axis tensor (step/tensor_parallel.h): "*.qkv.weight=outputs, *.proj.weight=inputs", or auto
   std::string tensor = "auto";
+  // Whether those ranks also divide norms, dropout and sums between split layers, by rows of tokens
+  bool sequence = false;
   // whole: each rank along the axis data has all experts of a layer; data: those ranks divide them (step/experts.h)
   std::string experts = "whole";
   friend bool operator==(const ShardSpec&, const ShardSpec&) = default;

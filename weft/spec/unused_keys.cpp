@@ -44,7 +44,9 @@ std::vector<UnusedSection> unused_sections(const RunSpec& spec) {
         {"loss_scaling", "loss_scaling.mode", "",
          fmt::format("with loss_scaling.mode = '{}'{}", spec.loss_scaling.mode,
                      spec.loss_scaling.mode == "auto" ? " and precision = '" + spec.precision + "'" : "")});
-  if (spec.mesh.tensor == 1) unused.push_back({"shard", "", "shard.tensor", "with mesh.tensor = 1"});
+  if (spec.mesh.tensor == 1)
+    for (const char* key : {"shard.tensor", "shard.sequence"})
+      unused.push_back({"shard", "", key, "with mesh.tensor = 1"});
   if (spec.mesh.pipeline == 1)
     unused.push_back({"pipeline", "", "", "with mesh.pipeline = 1"});
   else if (spec.pipeline.schedule != "interleaved")

@@ -97,7 +97,7 @@ bool is_worth_splitting(const models::ParameterSpec& parameter) {
 passes::DimensionOptions dimension_options_of(const Graph& graph, const std::vector<SlotSpec>& slots,
                                               const std::vector<models::ParameterSpec>& parameters,
                                               const spec::RunSpec& spec, int ranks) {
-  passes::DimensionOptions options{.axis = {kTensorAxis, ranks}};
+  passes::DimensionOptions options{.axis = {kTensorAxis, ranks}, .splits_sums = spec.shard.sequence};
   const std::vector<WeightRule> rules = rules_of(spec);
   require_matches(rules, parameters);
   for (const models::ParameterSpec& parameter : parameters) {
@@ -147,6 +147,7 @@ void split_update(Graph& update, passes::DimensionOptions options, const passes:
   options.followers.clear();
   options.results.clear();
   options.last_of_forward = {};
+  options.splits_sums = false;
   passes::DimensionPartition parts = passes::partition_dimensions(update, options);
   take_shardings(shardings, update, parts, options.axis);
   update = std::move(parts.graph);

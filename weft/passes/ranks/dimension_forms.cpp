@@ -7,6 +7,7 @@
 #include "weft/base/error.h"
 #include "weft/graph/accumulation.h"
 #include "weft/graph/collective.h"
+#include "weft/passes/ranks/weight_splits.h"
 #include "weft/passes/support/rebuild.h"
 
 namespace weft::passes {
@@ -67,6 +68,7 @@ class DimensionFinder {
   };
 
   ValueForm& form(ValueId value) { return forms_.of_value[index_of(value)]; }
+  const ValueForm& form(ValueId value) const { return forms_.of_value[index_of(value)]; }
   bool is(ValueId value, FormKind kind) { return form(value).kind == kind; }
   bool is_number(ValueId value) const { return graph_.type(value).elements() == 1; }
   double bytes(ValueId value) const { return static_cast<double>(graph_.type(value).bytes()); }
@@ -79,6 +81,7 @@ class DimensionFinder {
   void spread() {
     forms_.of_value.assign(graph_.values().size(), {});
     forms_.of_node.assign(graph_.nodes().size(), {});
+    forms_.scattered.assign(graph_.values().size(), std::nullopt);
     is_whole_too_.assign(graph_.values().size(), false);
     is_flag_.assign(graph_.values().size(), false);
     for (const auto& [name, split] : std::map(decided_)) set_state(name, split);
@@ -112,6 +115,7 @@ class DimensionFinder {
     if (is_forward(index)) decide_weights(index);
     const Way way = cheapest(index);
     forms_.of_node[index] = way.role;
+    note_scattered(index);
     apply(index, way.role);
     if (is_forward(index) && way.role.kind == RoleKind::label) lead_followers(index, way.role);
     for (size_t input = 0; input < node.inputs.size(); ++input)
@@ -135,51 +139,9 @@ class DimensionFinder {
       if (input == inputs_.end() || decided_.contains(input->second->name)) continue;
       const auto open = options_.open.find(input->second->name);
       if (open == options_.open.end()) continue;
-      if (const auto split = suggested(node, *rule, at, open->second)) set_state(input->second->name, *split);
+      const LayerOperands layer{graph_, node, *rule, forms_.of_value, ranks_, options_.splits_sums};
+      if (const auto split = suggested_split(layer, at, open->second)) set_state(input->second->name, *split);
     }
-  }
-
-  std::optional<DimensionSplit> suggested(const Node& node, const DimensionRule& rule, size_t at,
-                                          const OpenWeight& weight) {
-    const Shape& shape = graph_.shape(node.inputs[at]);
-    bool has_split = false;
-    for (size_t other = 0; other < node.inputs.size(); ++other)
-      has_split = has_split || (other != at && is(node.inputs[other], FormKind::split));
-    std::optional<DimensionSplit> rows, together, outputs;
-    for (int dimension = 0; dimension < shape.rank(); ++dimension) {
-      const int label = rule.inputs[at][static_cast<size_t>(dimension)];
-      if (label == DimensionRule::kWhole) continue;
-      bool is_elsewhere = false;
-      for (size_t other = 0; other < node.inputs.size(); ++other) {
-        const auto there = other == at ? std::nullopt : dimension_of(rule.inputs[other], label);
-        if (!there) continue;
-        is_elsewhere = true;
-        const ValueForm& have = form(node.inputs[other]);
-        if (have.kind == FormKind::split && have.split.dimension == *there &&
-            shape[dimension] % (have.split.blocks * ranks_) == 0)
-          return DimensionSplit{dimension, have.split.blocks};
-      }
-      const int64_t blocks = dimension == 0 ? weight.blocks : 1, unit = dimension == 0 ? weight.unit : 1;
-      if (!has_split && !together && is_of_products(rule, at, label) && shape[dimension] % ranks_ == 0)
-        together = DimensionSplit{dimension, 1};
-      if (is_elsewhere || has_split || shape[dimension] % (blocks * unit * ranks_) != 0) continue;
-      const bool is_row = std::count(rule.placed.begin(), rule.placed.end(), label) > 0;
-      if (is_row && blocks == 1) rows = rows.value_or(DimensionSplit{dimension, 1});
-      if (!is_row && dimension_of(rule.outputs[0], label))
-        outputs = outputs.value_or(DimensionSplit{dimension, blocks});
-    }
-    return rows ? rows : together ? together : outputs;
-  }
-
-  /// Whether the weight is a row of several along the label, each of which multiplies something of its own: of experts.
-  static bool is_of_products(const DimensionRule& rule, size_t at, int label) {
-    const std::vector<int>& own = rule.inputs[at];
-    const bool sums = std::any_of(own.begin(), own.end(), [&](int one) {
-      return one != DimensionRule::kWhole && !dimension_of(rule.outputs[0], one);
-    });
-    return sums && dimension_of(rule.outputs[0], label) &&
-           std::all_of(rule.inputs.begin(), rule.inputs.end(),
-                       [&](const std::vector<int>& labels) { return dimension_of(labels, label).has_value(); });
   }
 
   /// What a layer has beside its weight, such as its bias, is split as the layer is.
@@ -221,13 +183,16 @@ class DimensionFinder {
         return 0;
       case FormKind::split:
         return is_whole_too_[index_of(value)] ? 0 : (is_state ? kOfState : 1) * share() * bytes(value);
-      default:
-        return is_whole_too_[index_of(value)] ? 0 : 2 * share() * bytes(value);
+      default:  // the parts of a sum that was scattered are gathered
+        return is_whole_too_[index_of(value)] ? 0
+                                              : (forms_.scattered[index_of(value)] ? 1 : 2) * share() * bytes(value);
     }
   }
 
   double to_split(ValueId value, const DimensionSplit& split) {
     if (is(value, FormKind::split) && form(value).split == split) return 0;
+    const auto& scattered = forms_.scattered[index_of(value)];
+    if (scattered ? *scattered == split : may_scatter(value, split)) return scattered ? 0 : share() * bytes(value);
     // What is there as a whole, as a sum is once it is put together, will be wanted so again.
     const bool is_there = is(value, FormKind::sum) || (is(value, FormKind::whole) && !inputs_.contains(value.index));
     return to_whole(value) + (is_there ? share() * bytes(value) : 0);
@@ -326,12 +291,27 @@ class DimensionFinder {
       const DimensionSplit& split = form(node.inputs[at]).split;
       labels.emplace(rule.inputs[at][static_cast<size_t>(split.dimension)], split.blocks);
     }
+    if (options_.splits_sums && is_forward(index)) add_labels_of_sums(index, labels);
     if (wanted_[index]) {
       const int label = rule.outputs[0][static_cast<size_t>(wanted_[index]->dimension)];
       labels.emplace(label, wanted_[index]->blocks);
     }
     std::erase_if(labels, [&](const auto& one) { return !can_split(index, one.first, one.second); });
     return labels;
+  }
+
+  /// Of each sum, those of the first dimension in which the node can be computed in parts.
+  void add_labels_of_sums(size_t index, std::set<std::pair<int, int64_t>>& labels) const {
+    const Node& node = graph_.nodes()[index];
+    for (size_t at = 0; at < node.inputs.size(); ++at) {
+      const std::vector<int>& own = forms_.rules[index]->inputs[at];
+      for (int dimension = 0; dimension < graph_.shape(node.inputs[at]).rank(); ++dimension) {
+        const int label = own[static_cast<size_t>(dimension)];
+        if (!may_scatter(node.inputs[at], {dimension, 1}) || !can_split(index, label, 1)) continue;
+        labels.emplace(label, 1);
+        break;
+      }
+    }
   }
 
   bool can_split(size_t index, int label, int64_t blocks) const {
@@ -414,6 +394,30 @@ class DimensionFinder {
     return role.kind == RoleKind::label && !dimension_of(forms_.rules[index]->inputs[at], role.label);
   }
 
+  /// How the node, in its role, wants the operand to be split.
+  std::optional<DimensionSplit> wanted_split(size_t index, size_t at) const {
+    const NodeRole& role = forms_.of_node[index];
+    if (role.kind == RoleKind::order) return role.from;
+    if (role.kind != RoleKind::label) return std::nullopt;
+    const auto dimension = dimension_of(forms_.rules[index]->inputs[at], role.label);
+    return dimension ? std::optional(DimensionSplit{*dimension, role.blocks}) : std::nullopt;
+  }
+
+  /// Sums of which each rank gets its part alone, since the node is the first to want more than the terms.
+  void note_scattered(size_t index) {
+    const Node& node = graph_.nodes()[index];
+    for (size_t at = 0; at < node.inputs.size(); ++at) {
+      auto& scattered = forms_.scattered[index_of(node.inputs[at])];
+      const auto wanted = wanted_split(index, at);
+      if (!scattered && wanted && may_scatter(node.inputs[at], *wanted)) scattered = wanted;
+    }
+  }
+
+  bool may_scatter(ValueId value, const DimensionSplit& split) const {
+    return options_.splits_sums && form(value).kind == FormKind::sum && !is_whole_too_[index_of(value)] &&
+           split.dimension + 1 < graph_.shape(value).rank();
+  }
+
   /// The split in which all users of the value want it, where there is one.
   std::optional<DimensionSplit> wanted_by_users(ValueId value) {
     if (is_number(value)) return std::nullopt;
@@ -430,16 +434,9 @@ class DimensionFinder {
       if (!agree(split == decided_.end() ? std::nullopt : std::optional(split->second))) return std::nullopt;
     }
     for (const NodeId user : users_[index_of(value)]) {
-      const NodeRole& role = forms_.of_node[index_of(user)];
       const Node& node = graph_.node(user);
       for (size_t at = 0; at < node.inputs.size(); ++at) {
-        if (node.inputs[at] != value) continue;
-        std::optional<DimensionSplit> one;
-        if (role.kind == RoleKind::order) one = role.from;
-        if (role.kind == RoleKind::label)
-          if (const auto dimension = dimension_of(forms_.rules[index_of(user)]->inputs[at], role.label))
-            one = DimensionSplit{*dimension, role.blocks};
-        if (!agree(one)) return std::nullopt;
+        if (node.inputs[at] == value && !agree(wanted_split(index_of(user), at))) return std::nullopt;
       }
     }
     return wanted;

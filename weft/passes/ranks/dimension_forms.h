@@ -41,7 +41,8 @@ struct DimensionRole {
 struct DimensionForms {
   std::vector<DimensionForm> of_value;
   std::vector<DimensionRole> of_node;
-  std::vector<std::optional<DimensionRule>> rules;  // of the nodes
+  std::vector<std::optional<DimensionSplit>> scattered;  // of sums of which each rank gets its part alone, per value
+  std::vector<std::optional<DimensionRule>> rules;       // of the nodes
   std::map<std::string, DimensionSplit> states;
 };
 

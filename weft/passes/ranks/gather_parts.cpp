@@ -18,6 +18,21 @@ ValueId gather_dimension(Graph& graph, ValueId part, int dimension, int64_t bloc
   return ops::reshape(graph, all, whole.dims(), as + ".whole");
 }
 
+ValueId scatter_dimension(Graph& graph, ValueId term, int dimension, int64_t blocks, const MeshAxis& axis,
+                          const std::string& as) {
+  const Attributes attributes{{"ranks", axis.size}, {kAxis, axis.name}, {"reduction", "sum"}};
+  Shape part = graph.shape(term);
+  int64_t runs = blocks;
+  for (int outer = 0; outer < dimension; ++outer) runs *= part[outer];
+  if (runs == 1 && dimension == 0) return graph.add(kReduceScatter, {term}, attributes, "reduce_scatter/" + as);
+  const int64_t run = part.elements() / (runs * axis.size);
+  ValueId all = ops::reshape(graph, term, {runs, axis.size, run}, as + ".runs");
+  all = ops::transpose(graph, all, {1, 0, 2}, as + ".by_rank");
+  const ValueId own = graph.add(kReduceScatter, {all}, attributes, "reduce_scatter/" + as);
+  part[dimension] /= axis.size;
+  return ops::reshape(graph, own, part.dims(), as + ".own");
+}
+
 ValueId restore_elements(Graph& graph, ValueId parts, const Shape& whole, const std::string& as) {
   const int64_t elements = whole.elements();
   if (graph.type(parts).elements() != elements) parts = ops::slice(graph, parts, {0}, {elements}, as + ".elements");

@@ -179,12 +179,24 @@ class DimensionBuilder {
 
   ValueId part(ValueId value, const DimensionSplit& split) {
     if (form(value).kind == FormKind::split && form(value).split == split) return mapped_[index_of(value)];
+    if (forms_.scattered[index_of(value)] == split) return scattered(value);
     for (const auto& [known, as] : parts_[index_of(value)])
       if (known == split) return as;
     const ValueId own = result_.add(
         kOwnPart, {whole(value)},
         {{"ranks", axis_.size}, {kAxis, axis_.name}, {"dimension", int64_t{split.dimension}}, {"blocks", split.blocks}},
         name(value) + ".part");
+    parts_[index_of(value)].emplace_back(split, own);
+    return own;
+  }
+
+  /// The rank's part of a sum, which no rank has as a whole yet.
+  ValueId scattered(ValueId value) {
+    const DimensionSplit split = *forms_.scattered[index_of(value)];
+    for (const auto& [known, as] : parts_[index_of(value)])
+      if (known == split) return as;
+    const ValueId own =
+        scatter_dimension(result_, mapped_[index_of(value)], split.dimension, split.blocks, axis_, name(value));
     parts_[index_of(value)].emplace_back(split, own);
     return own;
   }
@@ -197,10 +209,12 @@ class DimensionBuilder {
   }
 
   ValueId made_whole(ValueId value) {
-    const ValueId own = mapped_[index_of(value)];
-    if (form(value).kind == FormKind::split)
-      return gather_dimension(result_, own, form(value).split.dimension, form(value).split.blocks, axis_,
-                              graph_.shape(value), name(value));
+    const auto& scattering = forms_.scattered[index_of(value)];
+    const ValueId own = scattering ? scattered(value) : mapped_[index_of(value)];
+    if (scattering || form(value).kind == FormKind::split) {
+      const DimensionSplit& split = scattering ? *scattering : form(value).split;
+      return gather_dimension(result_, own, split.dimension, split.blocks, axis_, graph_.shape(value), name(value));
+    }
     const ValueId sum = ops::all_reduce(result_, own, "sum", "all_reduce/" + name(value), axis_.name);
     if (form(value).kind == FormKind::sum) return sum;
     const ValueId nearly = ops::constant(result_, {}, static_cast<double>(axis_.size) - 0.5);

@@ -1,8 +1,8 @@
 // From the graph of a step on whole tensors to that of a rank that holds parts of some weights, split along dimensions
 // (tensor parallelism: Shoeybi et al. 2019, "Megatron-LM"; by the rules of GSPMD, Xu et al. 2021). The splits spread
 // from the weights through the ops by the rules that stand with them (OpDef::dimensions), forward, backward and into
-// the updates. Where an op wants something else of a value than the rank has, an exchange appears: an all-reduce of the
-// terms of a sum, an all-gather of parts. All ranks get the same graph.
+// the updates. Where an op wants something else of a value than the rank has, an exchange appears: an all-reduce or a
+// reduce-scatter of the terms of a sum, an all-gather of parts. All ranks get the same graph.
 #pragma once
 
 #include <map>
@@ -38,6 +38,9 @@ struct DimensionOptions {
   std::map<std::string, std::vector<std::string>> slots = {};  // by weight: states of its shape that are split as it is
   std::set<std::string> terms = {};                            // scalar inputs that each rank has as a term of a sum
   std::optional<NodeId> last_of_forward = {};                  // behind it nothing more is decided on weights
+  // Whether ops behind a sum, such as norms and dropout, are computed in parts along its leading dimensions (sequence
+  // parallelism: Korthikanti et al. 2022, "Reducing Activation Recomputation in Large Transformer Models", section 4).
+  bool splits_sums = false;
   // Values that are read outside of the graph, each split as this state is: a gradient as its weight.
   std::vector<std::pair<ValueId, std::string>> results = {};
 };

@@ -54,6 +54,10 @@ std::vector<RecipeKey> rank_keys() {
                                  {.help = "how ranks that share the layers split weights: auto, or PATTERN=outputs, "
                                           "inputs, rows, columns, whole or auto, with commas between"})
                             .quiet()
+                            .add("sequence", &ShardSpec::sequence,
+                                 {.help = "ranks that share the layers also divide norms, dropout and sums between "
+                                          "them, each for a part of the tokens"})
+                            .quiet()
                             .add("experts", &ShardSpec::experts,
                                  {.choices = {"whole", "data"},
                                  .help = "data: ranks that divide each batch also divide the experts of a layer, and "
