@@ -30,7 +30,8 @@ def sent_bytes(hosts):
 def bench(case, arguments, seconds, without):
     """What `weft bench` says on that many hosts, and what each of them sent meanwhile."""
     command = [LINKS, "run", arguments.weft, "bench", *case.options(arguments.threads), "--precision", arguments.precision,
-               "--seconds", str(seconds), "--json", *(["--without", "late_multiply"] if without else [])]
+               "--set", f"accumulate={arguments.accumulate}", "--seconds", str(seconds), "--json",
+               *(["--without", "late_multiply"] if without else [])]
     before = sent_bytes(arguments.hosts)
     result = run_json(command, arguments.threads)
     return result, [after - b for after, b in zip(sent_bytes(arguments.hosts), before)]
@@ -54,6 +55,7 @@ def main():
     parser.add_argument("--model", default="alexnet")
     parser.add_argument("--input", default="3,128,128")
     parser.add_argument("--batch", type=int, default=16, help="of each rank")
+    parser.add_argument("--accumulate", type=int, default=1, help="batches per step")
     parser.add_argument("--classes", type=int, default=1000)
     parser.add_argument("--rate", default="1gbit", help="of each host's link, such as 100mbit")
     parser.add_argument("--hosts", type=int, default=4)
@@ -66,8 +68,8 @@ def main():
     os.environ["OMP_NUM_THREADS"] = str(arguments.threads)
     subprocess.run([LINKS, "up", str(arguments.hosts), arguments.rate], check=True)
     try:
-        print(f"{arguments.model}, {arguments.input}, {arguments.batch} per rank, {arguments.hosts} hosts with links of "
-              f"{arguments.rate}, {arguments.precision}\n")
+        print(f"{arguments.model}, {arguments.input}, {arguments.accumulate} x {arguments.batch} per rank, "
+              f"{arguments.hosts} hosts with links of {arguments.rate}, {arguments.precision}\n")
         print("| late multiply | reduced MB | gathered MB | formula MB | sent MB | sent / formula | seconds per step |")
         print("|---|---|---|---|---|---|---|", flush=True)
         for without in (True, False):

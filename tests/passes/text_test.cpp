@@ -8,7 +8,8 @@
 //
 // Before the passes may stand precision=TYPE, and PATTERN=TYPE for exceptions; limit=BYTES of the arena, and
 // disk=BYTES of a file that takes so many in a second; ranks=N, with latency=SECONDS and link=BYTES per second, and
-// defers=yes where the next run may do what is left; bucket=BYTES that go together.
+// defers=yes where the next run may do what is left; bucket=BYTES that go together; batches=N, whose gradients ranks
+// add before they exchange them.
 #include "weft/graph/text.h"
 
 #include <gtest/gtest.h>
@@ -45,6 +46,8 @@ void add_word(TextCase& text_case, const std::string& word) {
     text_case.options.offload_bytes_per_second = std::stod(value);
   else if (name == "ranks")
     text_case.options.ranks.count = std::stoi(value);
+  else if (name == "batches")
+    text_case.options.ranks.batches = std::stoll(value);
   else if (name == "bucket")
     text_case.options.ranks.bucket_bytes = std::stoll(value);
   else if (name == "defers")

@@ -72,7 +72,10 @@ Result train_on(spec::RunSpec spec, comm::Communicator* communicator, double byt
   CompileOptions options = spec::compile_options(spec, backend);
   for (const std::string& pass : without)
     if (!pass.empty()) options.passes.disabled.push_back(pass);
-  options.ranks = {.count = ranks, .latency_seconds = 1e-5, .bytes_per_second = bytes_per_second};
+  options.ranks = {.count = ranks,
+                   .latency_seconds = 1e-5,
+                   .bytes_per_second = bytes_per_second,
+                   .batches = batches_per_exchange(spec)};
   program::StepCache training([&](const spec::StepShape&) { return step.graph; }, backend, options, arena);
   program::StepCache update(
       [&](const spec::StepShape& shape) { return update_graph_for(step, training.compiled(shape).graph); }, backend,
@@ -208,6 +211,29 @@ TEST_P(DataParallel, RowsThatAreGatheredGiveTheSameGradients) {
   }
   spec.late_multiply = false;
   EXPECT_EQ(train_on_ranks(spec, GetParam(), kSlowLink)[0].gathers, 0);
+}
+
+TEST_P(DataParallel, RowsOfSeveralBatchesThatAreGatheredGiveTheSameGradients) {
+  spec::RunSpec spec = network_spec("lenet5");
+  spec.accumulate = 2;
+  const Result one = train_on(spec, nullptr);
+  const std::vector<Result> ranks = train_on_ranks(spec, GetParam(), 1e7);
+  EXPECT_GE(ranks[0].gathers, 2);
+  for (const Result& rank : ranks) {
+    expect_close(one, rank, 2e-4);
+    EXPECT_EQ(rank.state, ranks[0].state);
+  }
+}
+
+/// Whose sums are of different numbers of batches, exchange gradients alone.
+TEST(BatchesPerExchange, AreNoneWhereRanksAddThoseOfDifferentNumbers) {
+  spec::RunSpec spec = network_spec("lenet5");
+  EXPECT_EQ(batches_per_exchange(spec), 1);
+  spec.batch_schedule = {.boundaries = {1}, .batches = {}, .accumulate = {2, 4}};
+  spec.epochs = 2;
+  EXPECT_EQ(batches_per_exchange(spec), 4) << "the most";
+  spec.balance.grains = 4;
+  EXPECT_EQ(batches_per_exchange(spec), 0);
 }
 
 TEST_P(DataParallel, TheNormOfAllGradientsIsThatOfTheirMeans) {

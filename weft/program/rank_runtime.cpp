@@ -167,6 +167,7 @@ CompileOptions RankRuntime::training_options(const spec::RunSpec& spec, const Ba
   options.costs = std::move(node_costs);
   options.ranks = costs();
   options.ranks.may_defer = step::may_defer_updates(spec);
+  options.ranks.batches = step::batches_per_exchange(spec);
   return options;
 }
 

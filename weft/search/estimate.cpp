@@ -153,12 +153,12 @@ double Estimator::gradient_seconds(const Question& of) const {
     double bytes = 0, rows = 0, late = 0;
     for (const size_t at : of.stages_of(rank)) bytes += of.costs.stages[at].gradient_bytes;
     // Late multiply: rows of a layer travel in place of its gradient where that takes less time.
-    const bool may_be_late = s.late_multiply && s.zero == 0 && s.tensor == 1 && s.pipeline == 1 && s.accumulate == 1;
+    const bool may_be_late = s.late_multiply && s.zero == 0 && s.tensor == 1 && s.pipeline == 1;
     if (may_be_late)
       for (const RowsLayer& layer : of.costs.stages[0].rows_layers) {
-        const double gathered = of.exchange.of(kAllGather, layer.rows_bytes[0]) +
-                                of.exchange.of(kAllGather, layer.rows_bytes[1]) +
-                                (of.data() - 1) * layer.product_seconds;
+        const double gathered =
+            of.batches() * (of.exchange.of(kAllGather, layer.rows_bytes[0]) +
+                            of.exchange.of(kAllGather, layer.rows_bytes[1]) + (of.data() - 1) * layer.product_seconds);
         if (gathered >= of.exchange.of(kAllReduce, layer.weight_bytes)) continue;
         rows += gathered;
         late += static_cast<double>(layer.weight_bytes);

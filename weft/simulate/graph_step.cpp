@@ -53,6 +53,7 @@ GraphStep compile_for(const Library& library, const spec::RunSpec& spec, const m
   compile_options.costs = costs;
   compile_options.ranks = ranks;
   compile_options.ranks.may_defer = options.ranks > 1 && options.defers_updates && step::may_defer_updates(spec);
+  compile_options.ranks.batches = step::batches_per_exchange(spec);
   // Workspace is granted to kernels that a device which is not here does not have.
   compile_options.grants_workspace = false;
   compile_options.gathers_rows = compile_options.gathers_rows && options.gathers_rows;

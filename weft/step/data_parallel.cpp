@@ -1,7 +1,10 @@
 #include "weft/step/data_parallel.h"
 
+#include <algorithm>
+
 #include "weft/graph/rewrite.h"
 #include "weft/ops/ops.h"
+#include "weft/spec/course.h"
 #include "weft/step/local_steps.h"
 #include "weft/step/optimizers/loss_scaling.h"
 
@@ -9,6 +12,13 @@ namespace weft::step {
 
 bool may_defer_updates(const spec::RunSpec& spec) {
   return spec.virtual_ranks == 0 && !trains_apart(spec) && !spec::scales_loss(spec);
+}
+
+int64_t batches_per_exchange(const spec::RunSpec& spec) {
+  if (spec.virtual_ranks > 0 || spec.balance.grains > 0 || spec.mesh.pipeline > 1 || trains_apart(spec)) return 0;
+  int64_t most = 1;
+  for (const spec::Stage& stage : spec::stages_of(spec)) most = std::max(most, stage.accumulate);
+  return most;
 }
 
 Graph average_statistics(const Graph& graph) {

@@ -60,7 +60,7 @@ void StepScalars::bind(Executor& batch, Executor* update) {
   add(batch, kDrawPlace, [this](const StepPart& at) { return at.part * pieces_ + first_piece_ + at.shard; });
   for (int64_t m = 0; m < micro_batches_of(spec_); ++m)
     add(batch, name_of_micro_place(m), [=, this](const StepPart& at) { return at.part * pieces_ + first_piece_ + m; });
-  add(batch, "step", [this](const StepPart& at) { return at.step; });
+  add(batch, "step", [](const StepPart& at) { return at.step; });
   add(batch, "accumulated", [](const StepPart& at) { return at.part == 0 && at.shard == 0 ? 0.0 : 1.0; });
   add(batch, kSumComplete,
       [](const StepPart& at) { return at.part + 1 == at.parts && at.shard + 1 == at.shards ? 1.0 : 0.0; });

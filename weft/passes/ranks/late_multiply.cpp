@@ -1,7 +1,9 @@
 #include "weft/passes/ranks/late_multiply.h"
 
+#include <algorithm>
 #include <unordered_map>
 
+#include "weft/graph/accumulation.h"
 #include "weft/graph/collective.h"
 #include "weft/passes/ranks/overlap_all_reduces.h"
 #include "weft/passes/ranks/overlap_collectives.h"
@@ -31,39 +33,63 @@ class LateMultiply {
         users_(find_users(graph)),
         is_result_(find_results(graph)),
         rewriter_(graph),
+        late_(graph.nodes().size()),
         shares_(graph.nodes().size()) {}
 
   Graph run() {
-    std::vector<bool> is_late(graph_.nodes().size(), false), is_gone(graph_.nodes().size(), false);
+    std::vector<bool> is_gone(graph_.nodes().size(), false);  // what stands elsewhere
+    std::vector<NodeId> emitted(graph_.nodes().size());       // in whose place: the all-reduce of that product
     for (size_t index = 0; index < graph_.nodes().size(); ++index) {
-      if (!pays(node_at(index))) continue;
-      is_late[index] = true;
-      const NodeId product = graph_.value(graph_.nodes()[index].inputs[0]).producer;
-      is_gone[index_of(product)] = true;
-      late_products_[graph_.node(product).inputs[0]].push_back(node_at(index));
+      late_[index] = late_way(node_at(index));
+      if (!late_[index]) continue;
+      const Late& late = *late_[index];
+      (late.is_summed ? is_gone[index] : is_gone[index_of(late.product)]) = true;
+      emitted[late.is_summed ? index_of(late.product) : index] = node_at(index);
+      late_products_[graph_.node(late.product).inputs[0]].push_back(node_at(index));
     }
     for (const GraphInput& input : graph_.inputs()) gather_shares(input.value);
     for (size_t index = 0; index < graph_.nodes().size(); ++index) {
-      if (is_gone[index]) continue;
-      if (is_late[index]) {
-        emit(node_at(index));
-        continue;
+      const Node& node = graph_.nodes()[index];
+      if (emitted[index].valid()) {
+        emit(emitted[index]);
+      } else if (is_gone[index]) {
+        if (late_[index]) rewriter_.replace(node.outputs[0], rewriter_.map(node.inputs[0]));
+      } else {
+        rewriter_.copy(node_at(index));
+        for (const ValueId output : node.outputs) gather_shares(output);
       }
-      rewriter_.copy(node_at(index));
-      for (const ValueId output : graph_.nodes()[index].outputs) gather_shares(output);
     }
     return rewriter_.finish();
   }
 
  private:
-  bool pays(NodeId id) const {
+  /// An all-reduce that goes: the product whose mean, or sum, over the ranks it is.
+  struct Late {
+    NodeId product;
+    // Several batches add their products before the all-reduce. Then each adds that of all ranks' rows, and the sum
+    // needs no exchange.
+    bool is_summed = false;
+  };
+
+  std::optional<Late> late_way(NodeId id) const {
     const Node& node = graph_.node(id);
-    if (!is_all_reduce(node)) return false;
-    const ValueId gradient = node.inputs[0];
-    if (users_[index_of(gradient)].size() != 1 || is_result_[index_of(gradient)]) return false;
+    if (!is_all_reduce(node)) return std::nullopt;
+    ValueId gradient = node.inputs[0];
+    const Node* const sum = graph_.producer(gradient);
+    const bool is_summed = sum != nullptr && is_accumulation(*sum);
+    if (is_summed) {
+      const bool is_output = std::any_of(graph_.outputs().begin(), graph_.outputs().end(),
+                                         [&](const GraphOutput& output) { return output.value == gradient; });
+      if (context_.ranks.batches == 0 || users_[index_of(gradient)].size() != 1 || is_output) return std::nullopt;
+      gradient = sum->inputs[1];
+    }
+    if (users_[index_of(gradient)].size() != 1 || is_result_[index_of(gradient)]) return std::nullopt;
     const auto seconds = late_multiply_seconds(graph_, gradient, context_.ranks, context_.precision.dtype,
                                                context_.threads, *context_.costs);
-    return seconds && *seconds < predicted_seconds(context_.ranks, graph_.type(gradient).bytes());
+    const auto times = static_cast<double>(is_summed ? context_.ranks.batches : 1);
+    if (!seconds || times * *seconds >= predicted_seconds(context_.ranks, graph_.type(gradient).bytes()))
+      return std::nullopt;
+    return Late{graph_.value(gradient).producer, is_summed};
   }
 
   ValueId gathered(ValueId source, const std::string& name) {
@@ -93,12 +119,13 @@ class LateMultiply {
   }
 
   void emit(NodeId id) {
-    const Node& node = graph_.node(id);
-    const Node& product = *graph_.producer(node.inputs[0]);
-    const std::string& name = graph_.node_name(id);
-    const ValueId b = gathered(product.inputs[1], name + ".rows");
-    rewriter_.replace(node.outputs[0],
-                      rewriter_.result().add("matmul", {shares_[index_of(id)], b}, product.attributes, name));
+    const Late& late = *late_[index_of(id)];
+    const Node& product = graph_.node(late.product);
+    const NodeId place = late.is_summed ? late.product : id;
+    const ValueId b = gathered(product.inputs[1], graph_.node_name(id) + ".rows");
+    rewriter_.replace(
+        graph_.node(place).outputs[0],
+        rewriter_.result().add("matmul", {shares_[index_of(id)], b}, product.attributes, graph_.node_name(place)));
   }
 
   const Graph& graph_;
@@ -106,6 +133,7 @@ class LateMultiply {
   const std::vector<std::vector<NodeId>> users_;
   const std::vector<bool> is_result_;
   Rewriter rewriter_;
+  std::vector<std::optional<Late>> late_;                           // by the all-reduce
   std::unordered_map<ValueId, ValueId> gathered_;                   // by the value of the source
   std::unordered_map<ValueId, std::vector<NodeId>> late_products_;  // by the operand that is shared: their all-reduces
   std::vector<ValueId> shares_;                                     // by the all-reduce
