@@ -113,6 +113,26 @@ TEST_F(Steps, MoreAccumulatedBatchesHideTheExchange) {
   EXPECT_LT(seconds(4), seconds(1));
 }
 
+/// Such as the rows of layers whose gradients are not reduced.
+TEST_F(Steps, WhatEachBatchExchangesIsCountedForEach) {
+  using Kind = StepItem::Kind;
+  StepProgram program;
+  program.collectives = {{Collective::all_gather, 1e8, "rows", false},
+                         {Collective::all_reduce, 1e8, "gradients", true}};
+  program.items = {{Kind::compute, "layers", "matmul", 1e-3}};
+  for (const int number : {0, 1})
+    for (const Kind kind : {Kind::begin, Kind::wait}) program.items.push_back({kind, "", "communication", 0, number});
+  const auto simulated = [&](int batches) {
+    return simulate_step({{.program = &program}}, machines::read_cluster("p3_16xlarge"),
+                         {.ranks = 16, .batches = batches});
+  };
+  const SimulatedStep one = simulated(1), three = simulated(3);
+  const double rows = one.collectives[0].host_bytes;
+  EXPECT_GT(rows, 0);
+  EXPECT_DOUBLE_EQ(three.link_bytes, one.link_bytes + 2 * rows);
+  EXPECT_GT(three.seconds, one.seconds + 2 * (1e-3 + rows / one.collectives[0].host_bytes_per_second));
+}
+
 TEST_F(Steps, MemoryOfResnestIsWithinThePublished) {
   // Zhang et al. 2020, batch 16 of 416x416: 1.2 GB of weights, gradients and momenta, 28 GB at the peak.
   const machines::ClusterFile cluster = machines::read_cluster("p3_2xlarge");

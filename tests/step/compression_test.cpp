@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/ranks_rig.h"
+#include "weft/graph/accumulation.h"
 #include "weft/ops/all.h"
 #include "weft/ops/ops.h"
 #include "weft/passes/ranks/late_multiply.h"
@@ -55,6 +56,17 @@ TEST_F(ChooseCompression, LosesNothingWhereALateMultiplyIsAsCheap) {
   const ValueId weights = ops::matmul(graph_, shares, rows, true, false);
   EXPECT_EQ(choose(weights, "bf16", kSlow), "none");
   EXPECT_EQ(choose(gradient({2048, 1024}), "bf16", kSlow), "bf16");
+}
+
+TEST_F(ChooseCompression, LosesNothingWhereTheRowsOfAllBatchesAreAsCheap) {
+  const ValueId weights = ops::matmul(graph_, gradient({8, 2048}), gradient({8, 1024}), true, false);
+  const ValueId before = gradient({2048, 1024}), number = gradient({});
+  const ValueId sum = graph_.add(kAccumulate, {before, weights, number, number, number});
+  CompressionCosts costs = kSlow;
+  costs.ranks.batches = 2;
+  EXPECT_EQ(choose(sum, "bf16", costs), "none");
+  costs.ranks.batches = 0;
+  EXPECT_EQ(choose(sum, "bf16", costs), "bf16") << "rows do not travel";
 }
 
 class Compressed : public RanksTest, public testing::WithParamInterface<const char*> {

@@ -27,15 +27,18 @@ struct SplitCase {
   std::string optimizer = "sgd";
   models::ModelOptions options = {};
   int64_t classes = 12;
+  int64_t batch = 4;
+  std::string suffix = "";
+  std::string name() const { return model + suffix; }
 };
-void PrintTo(const SplitCase& one, std::ostream* stream) { *stream << one.model; }
+void PrintTo(const SplitCase& one, std::ostream* stream) { *stream << one.name(); }
 
 spec::RunSpec spec_of_case(const SplitCase& one) {
   spec::RunSpec spec;
   spec.model.name = one.model;
   spec.model.options = one.options;
   spec.optimizer.name = one.optimizer;
-  spec.batch = 4;
+  spec.batch = one.batch;
   return spec;
 }
 
@@ -44,12 +47,20 @@ TrainingStep step_of_case(const Library& library, spec::RunSpec spec, const Spli
   spec.mesh.tensor = ranks;
   spec.shard.sequence = sequence;
   spec::resolve(spec);
-  const models::ModelInput input{.batch = 4, .shape = one.input, .classes = one.classes};
+  const models::ModelInput input{.batch = one.batch, .shape = one.input, .classes = one.classes};
   return build_training_step(library, spec, input, {.tensor_ranks = ranks});
 }
 
 const SplitCase kSplitTransformer{
     "transformer_lm", {16}, "sgd", {{"layers", "2"}, {"heads", "4"}, {"width", "32"}, {"dropout", "0.2"}}, 48};
+
+SplitCase transformer_with(const std::string& suffix, int64_t batch, const models::ModelOptions& options = {}) {
+  SplitCase one = kSplitTransformer;
+  one.batch = batch;
+  one.suffix = suffix;
+  for (const auto& [name, value] : options) one.options[name] = value;
+  return one;
+}
 
 class SplitWeights : public testing::TestWithParam<SplitCase> {
  protected:
@@ -120,7 +131,8 @@ class SplitWeights : public testing::TestWithParam<SplitCase> {
 
 INSTANTIATE_TEST_SUITE_P(
     Models, SplitWeights,
-    testing::Values(kSplitTransformer,
+    testing::Values(kSplitTransformer, transformer_with("_of_three", 3),
+                    transformer_with("_experts", 4, {{"experts", "4"}}),
                     SplitCase{"vit_tiny",
                               {3, 16, 16},
                               "sgd",
@@ -129,7 +141,7 @@ INSTANTIATE_TEST_SUITE_P(
                     SplitCase{"resnet9", {3, 16, 16}, "sgd", {{"width", "8"}}},
                     SplitCase{"seq2seq_attention", {12}, "sgd", {{"width", "32"}, {"dropout", "0.3"}}, 24},
                     SplitCase{"lstm_classifier", {12}, "sgd", {{"width", "32"}}, 24}),
-    [](const auto& tested) { return tested.param.model; });
+    [](const auto& tested) { return tested.param.name(); });
 
 TEST_P(SplitWeights, OneStepIsThatOfOneRank) {
   for (const int ranks : {2, 4}) expect_is_step_of_one_rank(ranks, false);
@@ -220,6 +232,13 @@ TEST_F(TensorParallel, NormsAndDropoutAreSplitByTheSequence) {
       EXPECT_LT(elements, 4 * 16 * 32) << "gradients of norms and biases, and sums of losses";
     }
   }
+}
+
+/// So that batches of all sizes have the same states.
+TEST_F(TensorParallel, TheBatchDoesNotDecideWhichWeightsAreSplit) {
+  const Shardings usual = step(2).shardings;
+  for (const int64_t batch : {1, 3, 8})
+    EXPECT_EQ(step_by_sequence(2, transformer_with("", batch)).shardings, usual) << batch;
 }
 
 TEST_F(TensorParallel, AShareOfTheSequenceTakesLessMemory) {

@@ -173,7 +173,7 @@ void print_exchange(const report::Explained& explained, const passes::Ranks& ran
     fmt::print("times are those of the last of the step's {} {}\n", explained.batches,
                of_grains ? "grains on a rank with an equal share, which exchanges the sums of all; the others exchange "
                            "nothing"
-                         : "batches, which exchanges the gradients of all; the others exchange what is no gradient "
+                         : "batches, which exchanges the sums of all their gradients; the others exchange the rest "
                            "likewise");
 }
 

@@ -25,6 +25,7 @@
 #include "weft/program/run_data.h"
 #include "weft/run/run_directory.h"
 #include "weft/spec/compile_options.h"
+#include "weft/step/data_parallel.h"
 #include "weft/step/step.h"
 
 namespace weft::cli {
@@ -126,6 +127,7 @@ Graph run_passes(const Library& library, const GraphOptions& options, const spec
   CompileOptions compile_options = spec::compile_options(spec, *device);
   compile_options.threads = static_cast<int>(threads);
   compile_options.ranks.count = static_cast<int>(std::max<int64_t>(spec.mesh.data, 1));
+  compile_options.ranks.batches = step::batches_per_exchange(spec);
   auto& disabled = compile_options.passes.disabled;
   disabled.insert(disabled.end(), options.without.begin(), options.without.end());
   passes::require_matches(graph, compile_options.precision);

@@ -24,6 +24,7 @@ namespace {
 spec::RunSpec undivided(spec::RunSpec spec) {
   spec.mesh = {};
   spec.shard.zero = 0;
+  spec.shard.sequence = false;  // graphs of few rows would be divided otherwise than those of the batch
   spec.pipeline = {};
   spec.accumulate = 1;
   spec.batch = kSmallRows;

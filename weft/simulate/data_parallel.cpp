@@ -30,8 +30,8 @@ class Builder {
 
   void run() {
     for (int step = 0; step < options_.steps; ++step) {
-      for (int batch = 0; batch + 1 < options_.batches; ++batch) add_batch(step);
-      add_step(step);
+      for (int batch = 0; batch + 1 < options_.batches; ++batch) add_batch(step, /*is_last=*/false);
+      add_batch(step, /*is_last=*/true);
     }
   }
   const std::vector<std::vector<int32_t>>& ends() const { return ends_; }
@@ -60,39 +60,38 @@ class Builder {
     return task;
   }
 
-  /// A batch whose gradients are summed only.
-  void add_batch(int step) {
-    for (size_t rank = 0; rank < classes_.size(); ++rank) {
-      double seconds = 0;
-      for (const StepItem& item : classes_[rank].program->items)
-        if (item.kind == StepItem::Kind::compute && item.work != "updates") seconds += item.seconds;
-      graph_.add({.name = "accumulated batch " + std::to_string(step),
-                  .kind = "compute",
-                  .stream = streams_[rank],
-                  .seconds = seconds * classes_[rank].factor});
-    }
-  }
+  /// A batch of a step, of which all but the last only add to sums.
+  struct Batch {
+    int step = 0;
+    bool is_last = true;
+    std::vector<std::vector<int32_t>> begun;  // per collective and class the task that begins it
+    std::vector<int32_t> over;                // the collectives, in the order of the first class
+  };
 
-  void add_step(int step) {
+  void add_batch(int step, bool is_last) {
     const size_t count = result_.collectives.size();
-    // Per class and collective the task that begins it; then the collectives in the order of the first class.
-    std::vector<std::vector<int32_t>> begun(count);
-    std::vector<int32_t> over(count, -1);
+    Batch batch{step, is_last, std::vector<std::vector<int32_t>>(count), std::vector<int32_t>(count, -1)};
     std::vector<size_t> cursor(classes_.size(), 0);
-    ends_.emplace_back(classes_.size(), -1);
+    if (is_last) ends_.emplace_back(classes_.size(), -1);
     // Each class goes on until its next wait; then all collectives that every class has begun are added.
     size_t done = 0;
     while (done < classes_.size()) {
       done = 0;
       for (size_t rank = 0; rank < classes_.size(); ++rank)
-        if (go_on(rank, step, begun, over, cursor[rank])) ++done;
+        if (go_on(rank, batch, cursor[rank])) ++done;
     }
-    previous_ = over;
+    if (is_last) previous_ = batch.over;
+  }
+
+  bool is_in(const Batch& batch, const StepItem& item) const {
+    if (batch.is_last) return true;
+    if (item.kind == StepItem::Kind::compute) return item.work != "updates";
+    const auto number = static_cast<size_t>(item.collective);
+    return !classes_.front().program->collectives[number].is_of_last_batch && !item.is_next_run;
   }
 
   /// Adds the tasks of a class up to a wait for what others have not begun; true at its end.
-  bool go_on(size_t rank, int step, std::vector<std::vector<int32_t>>& begun, std::vector<int32_t>& over,
-             size_t& cursor) {
+  bool go_on(size_t rank, Batch& batch, size_t& cursor) {
     const std::vector<StepItem>& items = classes_[rank].program->items;
     double seconds = 0;
     std::string first, work;
@@ -103,8 +102,9 @@ class Builder {
     };
     for (; cursor < items.size(); ++cursor) {
       const StepItem& item = items[cursor];
-      if (item.is_next_run && step == 0) {
-        if (item.kind == StepItem::Kind::begin) add_begin(rank, item, begun, over);
+      if (!is_in(batch, item)) continue;
+      if (item.is_next_run && batch.is_last && batch.step == 0) {
+        if (item.kind == StepItem::Kind::begin) add_begin(rank, item, batch);
         continue;  // nothing was left by a step before
       }
       if (item.kind == StepItem::Kind::compute) {
@@ -115,11 +115,11 @@ class Builder {
       }
       flush();
       if (item.kind == StepItem::Kind::begin) {
-        add_begin(rank, item, begun, over);
+        add_begin(rank, item, batch);
         continue;
       }
       const auto number = static_cast<size_t>(item.collective);
-      const int32_t waits_for = item.is_next_run && !previous_.empty() ? previous_[number] : over[number];
+      const int32_t waits_for = item.is_next_run && !previous_.empty() ? previous_[number] : batch.over[number];
       if (waits_for < 0) {
         if (item.is_next_run) continue;
         return false;
@@ -127,22 +127,22 @@ class Builder {
       graph_.add({.name = "wait for " + item.name, .kind = "wait", .stream = streams_[rank], .after = {waits_for}});
     }
     flush();
+    if (!batch.is_last) return true;
     int32_t& end = ends_.back()[rank];
     if (end < 0) end = graph_.add({.name = "end of step", .kind = "step", .stream = streams_[rank]});
     return true;
   }
 
-  void add_begin(size_t rank, const StepItem& item, std::vector<std::vector<int32_t>>& begun,
-                 std::vector<int32_t>& over) {
+  void add_begin(size_t rank, const StepItem& item, Batch& batch) {
     const auto number = static_cast<size_t>(item.collective);
-    begun[number].push_back(graph_.add({.name = "begin " + item.name,
-                                        .kind = "communication",
-                                        .stream = streams_[rank],
-                                        .seconds = options_.start_seconds}));
-    if (begun[number].size() < classes_.size()) return;
+    batch.begun[number].push_back(graph_.add({.name = "begin " + item.name,
+                                              .kind = "communication",
+                                              .stream = streams_[rank],
+                                              .seconds = options_.start_seconds}));
+    if (batch.begun[number].size() < classes_.size()) return;
     Task task = exchange(number);
-    task.after = begun[number];
-    over[number] = graph_.add(std::move(task));
+    task.after = batch.begun[number];
+    batch.over[number] = graph_.add(std::move(task));
   }
 
   const std::vector<RankClass>& classes_;
@@ -177,8 +177,11 @@ SimulatedStep simulate_step(const std::vector<RankClass>& classes, const machine
         std::max(result.compute_seconds, rank.factor * rank.program->compute_seconds * options.batches);
   result.exchange_seconds = busy_seconds(result.tasks, result.spans, builder.network()) / options.steps;
   result.waiting_seconds = std::max(0.0, result.seconds - result.compute_seconds);
-  for (const CollectiveCost& cost : result.collectives)
-    result.link_bytes += cost.host_bytes > 0 ? cost.host_bytes : cost.device_bytes;
+  for (size_t number = 0; number < result.collectives.size(); ++number) {
+    const CollectiveCost& cost = result.collectives[number];
+    const int times = classes.front().program->collectives[number].is_of_last_batch ? 1 : options.batches;
+    result.link_bytes += times * (cost.host_bytes > 0 ? cost.host_bytes : cost.device_bytes);
+  }
   return result;
 }
 

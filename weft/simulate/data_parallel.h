@@ -23,7 +23,7 @@ struct RankClass {
 struct StepOptions {
   int ranks = 1;
   int steps = 3;                // in a row; the first begins without what a step before would have left
-  int batches = 1;              // accumulated in a step: so often all but collectives runs
+  int batches = 1;              // accumulated in a step; see StepCollective::is_of_last_batch
   double bytes_factor = 1;      // of what is exchanged: 0.5 where f32 travels as 16 bits
   double start_seconds = 5e-6;  // of a rank, to begin a collective
 };

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "weft/base/error.h"
+#include "weft/graph/accumulation.h"
 #include "weft/graph/collective.h"
 
 namespace weft::simulate {
@@ -24,7 +25,12 @@ std::optional<Collective> kind_of(const Node& node) {
 
 class Maker {
  public:
-  Maker(const CompiledStep& step, const CostModel& costs, int ranks) : step_(step), costs_(costs), ranks_(ranks) {
+  Maker(const CompiledStep& step, const CostModel& costs, int ranks)
+      : step_(step),
+        costs_(costs),
+        ranks_(ranks),
+        is_completing_(find_completing(step.graph)),
+        accumulates_(completing_input(step.graph) >= 0) {
     program_.state_bytes = static_cast<double>(step.plan.state_bytes);
     program_.arena_bytes = static_cast<double>(step.plan.arena_bytes);
     program_.batch_bytes = static_cast<double>(step.plan.batch_bytes + step.plan.constant_bytes);
@@ -70,6 +76,8 @@ class Maker {
     }
     const int number = is_collective_start(node) ? number_of(node, *kind) : next_of_own();
     describe(number, node, *kind, name);
+    program_.collectives[static_cast<size_t>(number)].is_of_last_batch =
+        !accumulates_ || is_completing_[static_cast<size_t>(planned.node.index)];
     program_.items.push_back({.kind = StepItem::Kind::begin,
                               .name = name,
                               .work = "communication",
@@ -108,6 +116,8 @@ class Maker {
   const CompiledStep& step_;
   const CostModel& costs_;
   const int ranks_;
+  const std::vector<bool> is_completing_;  // per node: it runs in the last of several batches alone
+  const bool accumulates_;
   StepProgram program_;
   std::map<std::pair<Collective, int64_t>, int> by_number_;
 };

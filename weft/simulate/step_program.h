@@ -27,6 +27,7 @@ struct StepCollective {
   Collective kind = Collective::all_reduce;
   double bytes = 0;  // of the whole tensors
   std::string tensors = {};
+  bool is_of_last_batch = true;  // of several that are accumulated; else of each of them
 };
 
 struct StepProgram {

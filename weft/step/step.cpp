@@ -80,6 +80,7 @@ CompressionCosts compression_costs(const spec::RunSpec& spec, const TrainingStep
   CompressionCosts costs{options.costs, parse_dtype(spec.precision).value_or(DType::f32),
                          static_cast<int>(std::max<int64_t>(spec.threads, 1)), options.nodes};
   costs.ranks.count = options.ranks;
+  costs.ranks.batches = batches_per_exchange(spec);
   return costs;
 }
 

@@ -19,6 +19,7 @@ using FormKind = DimensionForm::Kind;
 using NodeRole = DimensionRole;
 using RoleKind = DimensionRole::Kind;
 
+constexpr int kMostOfTokens = 3;  // dimensions: sequences, tokens, width
 // Costs are in bytes that travel. Of work that all ranks do alike, in place of a share each:
 constexpr double kFlopsPerByte = 100, kMemoryPerByte = 16;
 constexpr double kOfState = 1000;  // to gather a weight that is split to save memory
@@ -117,7 +118,7 @@ class DimensionFinder {
     forms_.of_node[index] = way.role;
     note_scattered(index);
     apply(index, way.role);
-    if (is_forward(index) && way.role.kind == RoleKind::label) lead_followers(index, way.role);
+    if (is_forward(index) && way.role.kind == RoleKind::label && !works_on_rows(index)) lead_followers(index, way.role);
     for (size_t input = 0; input < node.inputs.size(); ++input)
       if (wants_whole(index, input)) is_whole_too_[index_of(node.inputs[input])] = true;
     if (node.op->name == "multiply" && std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId value) {
@@ -139,7 +140,7 @@ class DimensionFinder {
       if (input == inputs_.end() || decided_.contains(input->second->name)) continue;
       const auto open = options_.open.find(input->second->name);
       if (open == options_.open.end()) continue;
-      const LayerOperands layer{graph_, node, *rule, forms_.of_value, ranks_, options_.splits_sums};
+      const LayerOperands layer{graph_, node, *rule, forms_.of_value, ranks_};
       if (const auto split = suggested_split(layer, at, open->second)) set_state(input->second->name, *split);
     }
   }
@@ -354,13 +355,14 @@ class DimensionFinder {
 
   void apply(size_t index, const NodeRole& role) {
     const Node& node = graph_.nodes()[index];
+    const bool is_of_rows = works_on_rows(index);
     for (size_t at = 0; at < node.outputs.size(); ++at) {
       ValueForm& result = form(node.outputs[at]);
       switch (role.kind) {
         case RoleKind::whole:
           break;
         case RoleKind::order:
-          result = {FormKind::split, role.to};
+          result = {FormKind::split, role.to, is_of_rows};
           break;
         case RoleKind::linear:
         case RoleKind::terms:
@@ -373,7 +375,7 @@ class DimensionFinder {
           const DimensionRule& rule = *forms_.rules[index];
           const bool is_composed = std::count(rule.composed.begin(), rule.composed.end(), role.label) > 0;
           if (const auto dimension = dimension_of(rule.outputs[at], role.label))
-            result = {FormKind::split, {*dimension, role.blocks}};
+            result = {FormKind::split, {*dimension, role.blocks}, is_of_rows};
           else if (!is_composed)
             result.kind = joined_of(rule, at) == Joined::all ? FormKind::all : FormKind::sum;
         }
@@ -413,9 +415,23 @@ class DimensionFinder {
     }
   }
 
+  /// Whether the node, in its role, follows a sum of which each rank has some rows.
+  bool works_on_rows(size_t index) const {
+    const Node& node = graph_.nodes()[index];
+    for (size_t at = 0; at < node.inputs.size(); ++at) {
+      const auto wanted = wanted_split(index, at);
+      if (!wanted) continue;
+      const ValueForm& have = form(node.inputs[at]);
+      if (have.kind == FormKind::split ? have.is_of_rows && have.split == *wanted
+                                       : forms_.scattered[index_of(node.inputs[at])] == wanted)
+        return true;
+    }
+    return false;
+  }
+
   bool may_scatter(ValueId value, const DimensionSplit& split) const {
     return options_.splits_sums && form(value).kind == FormKind::sum && !is_whole_too_[index_of(value)] &&
-           split.dimension + 1 < graph_.shape(value).rank();
+           split.dimension + 1 < graph_.shape(value).rank() && graph_.shape(value).rank() <= kMostOfTokens;
   }
 
   /// The split in which all users of the value want it, where there is one.

@@ -20,6 +20,9 @@ struct DimensionForm {
     all,    // 1 or 0, of which the product over the ranks counts
   } kind = Kind::whole;
   DimensionSplit split = {};
+  // Of `split`: by the rows of a sum that was scattered. No weight is split for its sake, since the next product
+  // gathers it, and which rows there are depends on the batch.
+  bool is_of_rows = false;
   friend bool operator==(const DimensionForm&, const DimensionForm&) = default;
 };
 

@@ -43,8 +43,9 @@ class LateMultiply {
       late_[index] = late_way(node_at(index));
       if (!late_[index]) continue;
       const Late& late = *late_[index];
-      (late.is_summed ? is_gone[index] : is_gone[index_of(late.product)]) = true;
-      emitted[late.is_summed ? index_of(late.product) : index] = node_at(index);
+      const size_t product = index_of(late.product);
+      emitted[late.is_summed ? product : index] = node_at(index);
+      is_gone[late.is_summed ? index : product] = true;
       late_products_[graph_.node(late.product).inputs[0]].push_back(node_at(index));
     }
     for (const GraphInput& input : graph_.inputs()) gather_shares(input.value);
@@ -80,15 +81,13 @@ class LateMultiply {
     if (is_summed) {
       const bool is_output = std::any_of(graph_.outputs().begin(), graph_.outputs().end(),
                                          [&](const GraphOutput& output) { return output.value == gradient; });
-      if (context_.ranks.batches == 0 || users_[index_of(gradient)].size() != 1 || is_output) return std::nullopt;
+      if (users_[index_of(gradient)].size() != 1 || is_output) return std::nullopt;
       gradient = sum->inputs[1];
     }
     if (users_[index_of(gradient)].size() != 1 || is_result_[index_of(gradient)]) return std::nullopt;
-    const auto seconds = late_multiply_seconds(graph_, gradient, context_.ranks, context_.precision.dtype,
+    const auto seconds = late_multiply_seconds(graph_, node.inputs[0], context_.ranks, context_.precision.dtype,
                                                context_.threads, *context_.costs);
-    const auto times = static_cast<double>(is_summed ? context_.ranks.batches : 1);
-    if (!seconds || times * *seconds >= predicted_seconds(context_.ranks, graph_.type(gradient).bytes()))
-      return std::nullopt;
+    if (!seconds || *seconds >= predicted_seconds(context_.ranks, graph_.type(gradient).bytes())) return std::nullopt;
     return Late{graph_.value(gradient).producer, is_summed};
   }
 
@@ -148,7 +147,13 @@ Graph late_multiply(const Graph& graph, const PassContext& context) {
 
 std::optional<double> late_multiply_seconds(const Graph& graph, ValueId gradient, const Ranks& ranks, DType dtype,
                                             int threads, const CostModel& costs) {
-  const Node* const product = graph.producer(gradient);
+  const Node* product = graph.producer(gradient);
+  int64_t batches = 1;
+  if (product != nullptr && is_accumulation(*product)) {
+    if (ranks.batches == 0) return std::nullopt;
+    batches = ranks.batches;
+    product = graph.producer(product->inputs[1]);
+  }
   if (product == nullptr || product->op->name != "matmul") return std::nullopt;
   if (!product->attributes.boolean("transpose_a") || product->attributes.boolean("transpose_b")) return std::nullopt;
   for (const ValueId input : product->inputs)
@@ -156,7 +161,7 @@ std::optional<double> late_multiply_seconds(const Graph& graph, ValueId gradient
   const NodeSignature all = product_of_rows(graph, *product, ranks.count, dtype);
   double seconds = costs.seconds(all, threads) - costs.seconds(product_of_rows(graph, *product, 1, dtype), threads);
   for (const TensorType& gathered : all.inputs) seconds += predicted_gather_seconds(ranks, gathered.bytes());
-  return seconds;
+  return static_cast<double>(batches) * seconds;
 }
 
 }  // namespace weft::passes

@@ -17,7 +17,8 @@ namespace weft::passes {
 Graph late_multiply(const Graph& graph, const PassContext& context);
 
 /// How long the mean of a gradient takes that way, computed in `dtype`: gathering, and multiplying the rows of the
-/// other ranks. Nothing where the gradient is no such product.
+/// other ranks; of a sum over several batches, in all of them (Ranks::batches). Nothing where the gradient is no such
+/// product.
 std::optional<double> late_multiply_seconds(const Graph& graph, ValueId gradient, const Ranks& ranks, DType dtype,
                                             int threads, const CostModel& costs);
 

@@ -8,7 +8,8 @@ namespace weft::passes {
 
 namespace {
 
-bool is_split(const DimensionForm& form) { return form.kind == DimensionForm::Kind::split; }
+/// And stays so while the layer is computed.
+bool is_split(const DimensionForm& form) { return form.kind == DimensionForm::Kind::split && !form.is_of_rows; }
 
 const DimensionForm& form_of(const LayerOperands& layer, size_t at) {
   return layer.of_value[index_of(layer.node.inputs[at])];
@@ -25,14 +26,9 @@ bool is_of_products(const DimensionRule& rule, size_t at, int label) {
                      [&](const std::vector<int>& labels) { return dimension_of(labels, label).has_value(); });
 }
 
-/// Whether another operand stays split while the layer is computed.
 bool has_split_beside(const LayerOperands& layer, size_t at) {
-  for (size_t other = 0; other < layer.node.inputs.size(); ++other) {
-    const DimensionForm& form = form_of(layer, other);
-    if (other == at || !is_split(form)) continue;
-    const int label = layer.rule.inputs[other][static_cast<size_t>(form.split.dimension)];
-    if (!layer.gathers_rows || dimension_of(layer.rule.inputs[at], label)) return true;
-  }
+  for (size_t other = 0; other < layer.node.inputs.size(); ++other)
+    if (other != at && is_split(form_of(layer, other))) return true;
   return false;
 }
 

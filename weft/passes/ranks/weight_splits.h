@@ -15,7 +15,6 @@ struct LayerOperands {
   const DimensionRule& rule;
   const std::vector<DimensionForm>& of_value;
   int64_t ranks = 1;
-  bool gathers_rows = false;  // where another operand is split along what the weight lacks: rows of tokens
 };
 
 /// Of the operand `at`: by its outputs where the other operands are whole, by its inputs where they are split already,

@@ -31,7 +31,8 @@ struct Ranks {
   int count = 1;
   double latency_seconds = 5e-5;
   double bytes_per_second = 5e9;
-  int64_t batches = 0;       // whose gradients each rank adds before an all-reduce; 0: not the same on all of them
+  int64_t batches = 0;  // whose gradients each rank adds before an all-reduce; 0: rows of layers cannot travel with
+                        // each of them (step::batches_per_exchange)
   int64_t bucket_bytes = 0;  // of what is reduced together, where it is not to be decided by cost: 1 for none
   bool may_defer = false;    // whoever runs the plan finishes it before the states are read (Executor::finish)
 };
