@@ -8,6 +8,15 @@
 #include <dlfcn.h>
 #endif
 
+// A sanitizer has an allocator of its own. GCC defines a macro for it, clang a feature.
+#if !defined(__linux__) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define WEFT_COUNTS_ALLOCATIONS 0
+#elif defined(__has_feature)
+#define WEFT_COUNTS_ALLOCATIONS (!__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer))
+#else
+#define WEFT_COUNTS_ALLOCATIONS 1
+#endif
+
 #include "weft/comm/exchange.h"
 #include "weft/comm/local/local_group.h"
 
@@ -32,7 +41,7 @@ std::vector<CollectiveSpec> specs() {
   return specs;
 }
 
-#if defined(__linux__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if WEFT_COUNTS_ALLOCATIONS
 std::atomic<int64_t> aligned_bytes = 0;  // asked of posix_memalign() so far, by all threads
 
 }  // namespace

@@ -156,7 +156,7 @@ TEST_P(WrongSize, IsNamedByWhoReceives) {
            {2000, 4000}, {4000, 2000}, {5, 6}, {6, 5}, {6, 8}, {0, 4}, {4, 0}, {300'001, 300'000}})
     for (const bool waits : {false, true}) {
       LocalGroup group(GetParam());
-      const auto errors = errors_of_ranks(group, [&](Communicator& ranks) {
+      const auto errors = errors_of_ranks(group, [&, sent = sent, expected = expected](Communicator& ranks) {
         Collectives collectives(ranks, {});
         const bool sends = ranks.rank() == 1;
         const int64_t bytes = sends ? sent : expected;

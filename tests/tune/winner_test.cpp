@@ -34,7 +34,7 @@ class WinnerTest : public ::testing::Test {
   }
   static void add(Study& study, const std::vector<std::pair<double, double>>& results) {
     for (const auto& [accuracy, parameters] : results)
-      study.change([&](const std::vector<StudyTrial>& trials) {
+      study.change([accuracy = accuracy, parameters = parameters](const std::vector<StudyTrial>& trials) {
         return StudyTrial{.number = static_cast<int64_t>(trials.size()),
                           .state = StudyTrial::State::finished,
                           .values = {{"optimizer.learning_rate", 0.1}},
