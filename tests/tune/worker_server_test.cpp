@@ -155,11 +155,13 @@ TEST_F(WorkerServerTest, ARunThatWasSentBackIsInItsPlace) {
   connection_->send({{"type", "metrics"}, {"at", 0}, {"text", "{\"epoch\":1}\n"}});
   fs::create_directories(directory_ / "there");
   write_atomically(directory_ / "there" / "spec.toml", "epochs = 1\n");
-  for (int wait = 0; wait < 500 && !fs::exists(directory_ / "0003/metrics.jsonl"); ++wait) {
+  const fs::path metrics = directory_ / "0003/metrics.jsonl";
+  const auto shown = [&] { return fs::exists(metrics) ? read_text(metrics) : std::string(); };
+  for (int wait = 0; wait < 500 && shown().empty(); ++wait) {
     connection_->pump(steady_seconds());
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
-  EXPECT_EQ(read_text(directory_ / "0003/metrics.jsonl"), "{\"epoch\":1}\n") << "while it trains";
+  EXPECT_EQ(shown(), "{\"epoch\":1}\n") << "while it trains";
   connection_->send_folder(directory_ / "there");
   connection_->send({{"type", "ended"}, {"code", 0}, {"was_killed", false}, {"output", "done"}});
   for (int wait = 0; wait < 500 && !training->has_ended(); ++wait) {
