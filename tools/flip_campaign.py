@@ -12,8 +12,8 @@ Each trial flips one random bit of one file, in a copy of its run or data, and g
   OTHER     exit code 0 and another result
   crash     a signal, an exit code that weft does not have, an internal error, or no message
 
-Runs are of three kinds, so that there are three files of each: sgd, adamw with bf16, momentum with moving averages. What
-people edit (spec.toml) and what is only shown (metrics.jsonl) has no checksum: there OTHER is allowed, a crash is not.
+Runs are of three kinds, so that there are three files of each: sgd, adamw with bf16 where the processor has it, momentum
+with moving averages. What people edit (spec.toml) and what is only shown (metrics.jsonl) has no checksum: there OTHER is allowed, a crash is not.
 Prints a table; ends with 1 where a flip gave another result or a crash. --json FILE keeps each that did.
 """
 import argparse
@@ -35,7 +35,7 @@ import typing
 from processes import DATA, write_data
 
 SMALL = ["--model", "mlp", "--set", "model.hidden=8", "--batch", "32"]
-VARIANTS = (["--set", "optimizer.name=sgd"], ["--set", "optimizer.name=adamw", "--precision", "bf16"],
+VARIANTS = (["--set", "optimizer.name=sgd"], ["--set", "optimizer.name=adamw", "--precision", "auto"],
             ["--set", "optimizer.momentum=0.9", "--set", "ema.decay=0.9"])
 # Kind: pattern of the files, in a run directory or a packed data set; whether another result is allowed.
 RUN_FILES = {
