@@ -21,8 +21,8 @@ inline constexpr const char* kOwnGradient = "own_gradient";
 /// their own, nor where the loop reads the result of an update after each step.
 bool may_defer_updates(const spec::RunSpec& spec);
 
-/// The most batches whose gradients a rank adds before it exchanges them (passes::Ranks::batches). 0: ranks add those of
-/// different numbers of batches, or bits depend on which are added first.
+/// The most batches whose gradients a rank adds before it exchanges them (passes::Ranks::batches). 0: ranks add those
+/// of different numbers of batches, or bits depend on which are added first.
 int64_t batches_per_exchange(const spec::RunSpec& spec);
 
 /// Returns the graph with statistics averaged over the ranks before they enter running averages.
