@@ -13,7 +13,8 @@ Each trial flips one random bit of one file, in a copy of its run or data, and g
   crash     a signal, an exit code that weft does not have, an internal error, or no message
 
 Runs are of three kinds, so that there are three files of each: sgd, adamw with bf16 where the processor has it, momentum
-with moving averages. What people edit (spec.toml) and what is only shown (metrics.jsonl) has no checksum: there OTHER is allowed, a crash is not.
+with moving averages. What people edit (spec.toml) and what is only shown (metrics.jsonl) has no checksum: there OTHER is
+allowed, a crash is not.
 Prints a table; ends with 1 where a flip gave another result or a crash. --json FILE keeps each that did.
 """
 import argparse

@@ -4,7 +4,7 @@
 
 #include "tests/ops_registry/example_cases.h"
 #include "weft/graph/sharding.h"
-#include "weft/passes/ranks/dimension_forms.h"
+#include "weft/passes/ranks/dimension_rules.h"
 
 namespace weft::registry_tests {
 namespace {

@@ -74,10 +74,8 @@ TEST_P(HybridSteps, TwoByTwoByTwoRanks) {
   PipelineRig rig(GetParam(), 4, 2);
   const bool has_statistics = GetParam().has_statistics;
   rig.change = [has_statistics](spec::RunSpec& spec) {
-    if (has_statistics) {
-      spec.batch_norm = "synchronised";
-      spec.optimizer.learning_rate = 1e-5;
-    }
+    slow_down(spec);
+    if (has_statistics) spec.batch_norm = "synchronised";
   };
   // Of batch norm over few numbers two ranks round otherwise than one, in ways that later steps make large.
   spec::RunSpec data_parallel = rig.spec();

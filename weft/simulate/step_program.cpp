@@ -29,8 +29,8 @@ class Maker {
       : step_(step),
         costs_(costs),
         ranks_(ranks),
-        is_completing_(find_completing(step.graph)),
-        accumulates_(completing_input(step.graph) >= 0) {
+        is_of_last_batch_(completing_input(step.graph) < 0 ? std::vector<bool>(step.graph.nodes().size(), true)
+                                                           : find_completing(step.graph)) {
     program_.state_bytes = static_cast<double>(step.plan.state_bytes);
     program_.arena_bytes = static_cast<double>(step.plan.arena_bytes);
     program_.batch_bytes = static_cast<double>(step.plan.batch_bytes + step.plan.constant_bytes);
@@ -77,7 +77,7 @@ class Maker {
     const int number = is_collective_start(node) ? number_of(node, *kind) : next_of_own();
     describe(number, node, *kind, name);
     program_.collectives[static_cast<size_t>(number)].is_of_last_batch =
-        !accumulates_ || is_completing_[static_cast<size_t>(planned.node.index)];
+        is_of_last_batch_[static_cast<size_t>(planned.node.index)];
     program_.items.push_back({.kind = StepItem::Kind::begin,
                               .name = name,
                               .work = "communication",
@@ -116,8 +116,7 @@ class Maker {
   const CompiledStep& step_;
   const CostModel& costs_;
   const int ranks_;
-  const std::vector<bool> is_completing_;  // per node: it runs in the last of several batches alone
-  const bool accumulates_;
+  const std::vector<bool> is_of_last_batch_;  // per node
   StepProgram program_;
   std::map<std::pair<Collective, int64_t>, int> by_number_;
 };

@@ -8,7 +8,7 @@
 
 #include "weft/base/error.h"
 #include "weft/graph/rewrite.h"
-#include "weft/passes/ranks/dimension_forms.h"
+#include "weft/passes/ranks/dimension_rules.h"
 #include "weft/passes/support/rebuild.h"
 #include "weft/spec/course.h"
 #include "weft/step/local_steps.h"

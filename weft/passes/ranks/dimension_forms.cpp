@@ -7,6 +7,7 @@
 #include "weft/base/error.h"
 #include "weft/graph/accumulation.h"
 #include "weft/graph/collective.h"
+#include "weft/passes/ranks/dimension_rules.h"
 #include "weft/passes/ranks/weight_splits.h"
 #include "weft/passes/support/rebuild.h"
 
@@ -23,12 +24,6 @@ constexpr int kMostOfTokens = 3;  // dimensions: sequences, tokens, width
 // Costs are in bytes that travel. Of work that all ranks do alike, in place of a share each:
 constexpr double kFlopsPerByte = 100, kMemoryPerByte = 16;
 constexpr double kOfState = 1000;  // to gather a weight that is split to save memory
-
-/// Whether the rule knows of all the node's tensors.
-bool fits(const DimensionRule& rule, const Node& node) {
-  if (rule.keeps_order) return node.inputs.size() == 1 && node.outputs.size() == 1;
-  return rule.inputs.size() == node.inputs.size() && rule.outputs.size() == node.outputs.size();
-}
 
 Joined joined_of(const DimensionRule& rule, size_t output) {
   return output < rule.joined.size() ? rule.joined[output] : Joined::sum;
@@ -74,11 +69,6 @@ class DimensionFinder {
   bool is_number(ValueId value) const { return graph_.type(value).elements() == 1; }
   double bytes(ValueId value) const { return static_cast<double>(graph_.type(value).bytes()); }
   double share() const { return static_cast<double>(ranks_ - 1) / static_cast<double>(ranks_); }
-  bool may_travel(ValueId value) const {
-    const int bits = bits_of(graph_.type(value).dtype);
-    return bits == 16 || bits == 32;
-  }
-
   void spread() {
     forms_.of_value.assign(graph_.values().size(), {});
     forms_.of_node.assign(graph_.nodes().size(), {});
@@ -193,7 +183,8 @@ class DimensionFinder {
   double to_split(ValueId value, const DimensionSplit& split) {
     if (is(value, FormKind::split) && form(value).split == split) return 0;
     const auto& scattered = forms_.scattered[index_of(value)];
-    if (scattered ? *scattered == split : may_scatter(value, split)) return scattered ? 0 : share() * bytes(value);
+    if (scattered == split) return 0;
+    if (!scattered && may_scatter(value, split)) return share() * bytes(value);
     // What is there as a whole, as a sum is once it is put together, will be wanted so again.
     const bool is_there = is(value, FormKind::sum) || (is(value, FormKind::whole) && !inputs_.contains(value.index));
     return to_whole(value) + (is_there ? share() * bytes(value) : 0);
@@ -316,24 +307,7 @@ class DimensionFinder {
   }
 
   bool can_split(size_t index, int label, int64_t blocks) const {
-    const Node& node = graph_.nodes()[index];
-    const DimensionRule& rule = *forms_.rules[index];
-    if (label == DimensionRule::kWhole) return false;
-    const bool is_placed = std::count(rule.placed.begin(), rule.placed.end(), label) > 0;
-    const bool is_composed = std::count(rule.composed.begin(), rule.composed.end(), label) > 0;
-    if (blocks > 1 && (is_composed || (is_placed && node.op->name != "dropout"))) return false;
-    const auto divides = [&](ValueId value, const std::vector<int>& labels) {
-      const auto dimension = dimension_of(labels, label);
-      return !dimension || (graph_.shape(value)[*dimension] % (blocks * ranks_) == 0 && may_travel(value));
-    };
-    for (size_t at = 0; at < node.inputs.size(); ++at)
-      if (!divides(node.inputs[at], rule.inputs[at])) return false;
-    for (size_t at = 0; at < node.outputs.size(); ++at) {
-      if (!divides(node.outputs[at], rule.outputs[at])) return false;
-      if (!is_composed && !dimension_of(rule.outputs[at], label) && !is_floating(graph_.type(node.outputs[at]).dtype))
-        return false;
-    }
-    return true;
+    return passes::can_split(graph_, graph_.nodes()[index], *forms_.rules[index], label, blocks, ranks_);
   }
 
   double cost_along(size_t index, int label, int64_t blocks) {
@@ -344,7 +318,7 @@ class DimensionFinder {
       const auto dimension = dimension_of(rule.inputs[at], label);
       cost += dimension ? to_split(node.inputs[at], {*dimension, blocks}) : to_whole(node.inputs[at]);
     }
-    const bool is_composed = std::count(rule.composed.begin(), rule.composed.end(), label) > 0;
+    const bool is_composed = is_among(rule.composed, label);
     for (size_t at = 0; at < node.outputs.size() && !is_composed; ++at)
       if (!dimension_of(rule.outputs[at], label))
         cost += 2 * share() * bytes(node.outputs[at]);
@@ -373,7 +347,7 @@ class DimensionFinder {
           break;
         case RoleKind::label: {
           const DimensionRule& rule = *forms_.rules[index];
-          const bool is_composed = std::count(rule.composed.begin(), rule.composed.end(), role.label) > 0;
+          const bool is_composed = is_among(rule.composed, role.label);
           if (const auto dimension = dimension_of(rule.outputs[at], role.label))
             result = {FormKind::split, {*dimension, role.blocks}, is_of_rows};
           else if (!is_composed)
@@ -392,8 +366,7 @@ class DimensionFinder {
   /// Whether the node, in its role, wants all of the operand.
   bool wants_whole(size_t index, size_t at) {
     const NodeRole& role = forms_.of_node[index];
-    if (role.kind == RoleKind::whole) return true;
-    return role.kind == RoleKind::label && !dimension_of(forms_.rules[index]->inputs[at], role.label);
+    return role.kind == RoleKind::whole || (role.kind == RoleKind::label && !wanted_split(index, at));
   }
 
   /// How the node, in its role, wants the operand to be split.
@@ -451,9 +424,8 @@ class DimensionFinder {
     }
     for (const NodeId user : users_[index_of(value)]) {
       const Node& node = graph_.node(user);
-      for (size_t at = 0; at < node.inputs.size(); ++at) {
+      for (size_t at = 0; at < node.inputs.size(); ++at)
         if (node.inputs[at] == value && !agree(wanted_split(index_of(user), at))) return std::nullopt;
-      }
     }
     return wanted;
   }
@@ -512,40 +484,6 @@ class DimensionFinder {
 };
 
 }  // namespace
-
-std::optional<DimensionRule> rule_of(const Graph& graph, const Node& node) {
-  // What ranks along other axes exchange is elementwise to this one; nothing else of theirs is.
-  if (!node.op->dimensions || (is_collective(node) && !is_all_reduce(node))) return std::nullopt;
-  std::vector<TensorType> inputs, outputs;
-  for (const ValueId input : node.inputs) inputs.push_back(graph.type(input));
-  for (const ValueId output : node.outputs) outputs.push_back(graph.type(output));
-  DimensionRule rule = node.op->dimensions({inputs, outputs, node.attributes});
-  return fits(rule, node) ? std::optional(std::move(rule)) : std::nullopt;
-}
-
-std::optional<int> dimension_of(const std::vector<int>& labels, int label) {
-  const auto found = std::find(labels.begin(), labels.end(), label);
-  if (label == DimensionRule::kWhole || found == labels.end()) return std::nullopt;
-  return static_cast<int>(found - labels.begin());
-}
-
-std::optional<DimensionSplit> reshaped(const DimensionSplit& split, const Shape& from, const Shape& to, int64_t ranks) {
-  if (to.elements() == 0) return std::nullopt;
-  // A part consists of runs of elements, which are the same under both shapes.
-  int64_t run = from[split.dimension] / (split.blocks * ranks), runs = split.blocks;
-  for (int inner = split.dimension + 1; inner < from.rank(); ++inner) run *= from[inner];
-  for (int outer = 0; outer < split.dimension; ++outer) runs *= from[outer];
-  int64_t before = 1, behind = to.elements();
-  for (int dimension = 0; dimension < to.rank(); before *= to[dimension++]) {
-    behind /= to[dimension];
-    if (to[dimension] == 1 || run % behind != 0) continue;
-    const int64_t kept = run / behind;
-    if (to[dimension] % (kept * ranks) != 0) continue;
-    const int64_t blocks = to[dimension] / (kept * ranks);
-    if (before * blocks == runs) return DimensionSplit{dimension, blocks};
-  }
-  return std::nullopt;
-}
 
 DimensionForms find_dimension_forms(const Graph& graph, const DimensionOptions& options) {
   return DimensionFinder(graph, options).find();

@@ -51,13 +51,4 @@ struct DimensionForms {
 
 DimensionForms find_dimension_forms(const Graph& graph, const DimensionOptions& options);
 
-/// The rule of a node's op, and the types that it speaks of. nullopt where the op has none.
-std::optional<DimensionRule> rule_of(const Graph& graph, const Node& node);
-
-/// The place of the label among those of a tensor; nullopt where it has none.
-std::optional<int> dimension_of(const std::vector<int>& labels, int label);
-
-/// The split of a tensor that was split so under another shape; nullopt where it is none.
-std::optional<DimensionSplit> reshaped(const DimensionSplit& split, const Shape& from, const Shape& to, int64_t ranks);
-
 }  // namespace weft::passes

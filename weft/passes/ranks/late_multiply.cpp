@@ -25,6 +25,12 @@ NodeSignature product_of_rows(const Graph& graph, const Node& product, int64_t r
   return node;
 }
 
+/// Where several batches add gradients before they are reduced, the sum; else null.
+const Node* sum_of_batches(const Graph& graph, ValueId gradient) {
+  const Node* const producer = graph.producer(gradient);
+  return producer != nullptr && is_accumulation(*producer) ? producer : nullptr;
+}
+
 class LateMultiply {
  public:
   LateMultiply(const Graph& graph, const PassContext& context)
@@ -76,9 +82,8 @@ class LateMultiply {
     const Node& node = graph_.node(id);
     if (!is_all_reduce(node)) return std::nullopt;
     ValueId gradient = node.inputs[0];
-    const Node* const sum = graph_.producer(gradient);
-    const bool is_summed = sum != nullptr && is_accumulation(*sum);
-    if (is_summed) {
+    const Node* const sum = sum_of_batches(graph_, gradient);
+    if (sum != nullptr) {
       const bool is_output = std::any_of(graph_.outputs().begin(), graph_.outputs().end(),
                                          [&](const GraphOutput& output) { return output.value == gradient; });
       if (users_[index_of(gradient)].size() != 1 || is_output) return std::nullopt;
@@ -88,7 +93,7 @@ class LateMultiply {
     const auto seconds = late_multiply_seconds(graph_, node.inputs[0], context_.ranks, context_.precision.dtype,
                                                context_.threads, *context_.costs);
     if (!seconds || *seconds >= predicted_seconds(context_.ranks, graph_.type(gradient).bytes())) return std::nullopt;
-    return Late{graph_.value(gradient).producer, is_summed};
+    return Late{graph_.value(gradient).producer, sum != nullptr};
   }
 
   ValueId gathered(ValueId source, const std::string& name) {
@@ -147,14 +152,10 @@ Graph late_multiply(const Graph& graph, const PassContext& context) {
 
 std::optional<double> late_multiply_seconds(const Graph& graph, ValueId gradient, const Ranks& ranks, DType dtype,
                                             int threads, const CostModel& costs) {
-  const Node* product = graph.producer(gradient);
-  int64_t batches = 1;
-  if (product != nullptr && is_accumulation(*product)) {
-    if (ranks.batches == 0) return std::nullopt;
-    batches = ranks.batches;
-    product = graph.producer(product->inputs[1]);
-  }
-  if (product == nullptr || product->op->name != "matmul") return std::nullopt;
+  const Node* const sum = sum_of_batches(graph, gradient);
+  const int64_t batches = sum != nullptr ? ranks.batches : 1;
+  const Node* const product = graph.producer(sum != nullptr ? sum->inputs[1] : gradient);
+  if (batches == 0 || product == nullptr || product->op->name != "matmul") return std::nullopt;
   if (!product->attributes.boolean("transpose_a") || product->attributes.boolean("transpose_b")) return std::nullopt;
   for (const ValueId input : product->inputs)
     if (graph.shape(input).rank() != 2 || graph.type(input).dtype != DType::f32) return std::nullopt;

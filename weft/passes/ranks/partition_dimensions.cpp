@@ -9,6 +9,7 @@
 #include "weft/graph/collective.h"
 #include "weft/ops/ops.h"
 #include "weft/passes/ranks/dimension_forms.h"
+#include "weft/passes/ranks/dimension_rules.h"
 #include "weft/passes/ranks/gather_parts.h"
 #include "weft/passes/support/rebuild.h"
 
@@ -103,10 +104,6 @@ class DimensionBuilder {
     }
   }
 
-  static bool is_among(const std::vector<int>& labels, int label) {
-    return std::find(labels.begin(), labels.end(), label) != labels.end();
-  }
-
   ValueId operand(size_t index, size_t at) {
     const ValueId value = graph_.nodes()[index].inputs[at];
     const DimensionRole& role = forms_.of_node[index];
@@ -179,26 +176,21 @@ class DimensionBuilder {
 
   ValueId part(ValueId value, const DimensionSplit& split) {
     if (form(value).kind == FormKind::split && form(value).split == split) return mapped_[index_of(value)];
-    if (forms_.scattered[index_of(value)] == split) return scattered(value);
     for (const auto& [known, as] : parts_[index_of(value)])
       if (known == split) return as;
-    const ValueId own = result_.add(
-        kOwnPart, {whole(value)},
-        {{"ranks", axis_.size}, {kAxis, axis_.name}, {"dimension", int64_t{split.dimension}}, {"blocks", split.blocks}},
-        name(value) + ".part");
+    const ValueId own = forms_.scattered[index_of(value)] == split ? scattered(value, split) : own_part(value, split);
     parts_[index_of(value)].emplace_back(split, own);
     return own;
   }
-
-  /// The rank's part of a sum, which no rank has as a whole yet.
-  ValueId scattered(ValueId value) {
-    const DimensionSplit split = *forms_.scattered[index_of(value)];
-    for (const auto& [known, as] : parts_[index_of(value)])
-      if (known == split) return as;
-    const ValueId own =
-        scatter_dimension(result_, mapped_[index_of(value)], split.dimension, split.blocks, axis_, name(value));
-    parts_[index_of(value)].emplace_back(split, own);
-    return own;
+  /// Of a sum, which no rank has as a whole yet.
+  ValueId scattered(ValueId value, const DimensionSplit& split) {
+    return scatter_dimension(result_, mapped_[index_of(value)], split.dimension, split.blocks, axis_, name(value));
+  }
+  ValueId own_part(ValueId value, const DimensionSplit& split) {
+    return result_.add(
+        kOwnPart, {whole(value)},
+        {{"ranks", axis_.size}, {kAxis, axis_.name}, {"dimension", int64_t{split.dimension}}, {"blocks", split.blocks}},
+        name(value) + ".part");
   }
 
   ValueId whole(ValueId value) {
@@ -210,7 +202,7 @@ class DimensionBuilder {
 
   ValueId made_whole(ValueId value) {
     const auto& scattering = forms_.scattered[index_of(value)];
-    const ValueId own = scattering ? scattered(value) : mapped_[index_of(value)];
+    const ValueId own = scattering ? part(value, *scattering) : mapped_[index_of(value)];
     if (scattering || form(value).kind == FormKind::split) {
       const DimensionSplit& split = scattering ? *scattering : form(value).split;
       return gather_dimension(result_, own, split.dimension, split.blocks, axis_, graph_.shape(value), name(value));

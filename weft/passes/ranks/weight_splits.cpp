@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "weft/passes/ranks/dimension_rules.h"
 #include "weft/passes/support/rebuild.h"
 
 namespace weft::passes {
@@ -55,7 +56,7 @@ std::optional<DimensionSplit> suggested_split(const LayerOperands& layer, size_t
     if (!has_split && !together && is_of_products(rule, at, label) && shape[dimension] % layer.ranks == 0)
       together = DimensionSplit{dimension, 1};
     if (is_elsewhere || has_split || shape[dimension] % (blocks * unit * layer.ranks) != 0) continue;
-    const bool is_row = std::count(rule.placed.begin(), rule.placed.end(), label) > 0;
+    const bool is_row = is_among(rule.placed, label);
     if (is_row && blocks == 1) rows = rows.value_or(DimensionSplit{dimension, 1});
     if (!is_row && dimension_of(rule.outputs[0], label)) outputs = outputs.value_or(DimensionSplit{dimension, blocks});
   }
