@@ -65,7 +65,8 @@ TEST(Sharding, ItsTextIsReadBack) {
     EXPECT_EQ(parse_sharding(text), sharding) << text;
   }
   for (const char* wrong : {"", "flat of (3)", "flat(data) of (3)", "flat(data=2)", "split(data=2) of (3,4)",
-                            "round(data=2) of (3)", "flat(data=2) of (x)", "flat(data=2 of (3)"})
+                            "round(data=2) of (3)", "flat(data=2) of (x)", "flat(data=2 of (3)",
+                            "split(data=2,data=2) of (4,4)", "split(data=65536,tensor=65536) of (4,4)"})
     EXPECT_NE(test::error_of([&] { parse_sharding(wrong); }).find("is no sharding"), std::string::npos) << wrong;
 }
 
@@ -160,6 +161,36 @@ TEST(Sharding, ElementsOfAPartOfADimensionAreSplitAgain) {
   EXPECT_EQ(holders_of(both, mesh), (std::vector<int>{0, 1, 2, 3, 4, 5}));
   EXPECT_EQ(holders_of(both, mesh, 6), (std::vector<int>{6, 7, 8, 9, 10, 11}));
   EXPECT_EQ(coordinate_of(both, mesh, 9), 3);
+}
+
+TEST(Sharding, TwoAxesSplitADimensionEach) {
+  // Experts of which ranks along data have some, each of which ranks along tensor have in parts.
+  const MeshAxis data{"data", 2}, tensor{"tensor", 3};
+  const Sharding both{.whole = {4, 6, 5}, .split = {data, tensor, std::nullopt}};
+  EXPECT_EQ(to_string(both), "split(data=2,tensor=3,-) of (4,6,5)");
+  EXPECT_EQ(parse_sharding(to_string(both)), both);
+  EXPECT_EQ(parts_of(both), 6);
+  EXPECT_EQ(part_shape(both), (Shape{2, 2, 5}));
+  const Tensor whole = counted({4, 6, 5});
+  Tensor again(DType::f32, {4, 6, 5});
+  for (int64_t number = 0; number < 6; ++number) put_part(again, part_of(whole, both, number), both, number);
+  EXPECT_EQ(std::memcmp(again.data(), whole.data(), static_cast<size_t>(whole.bytes())), 0);
+  // The second experts' middle rows.
+  EXPECT_EQ(part_of(whole, both, 4).data_as<float>()[0], whole.data_as<float>()[2 * 30 + 2 * 5]);
+  const Mesh mesh({{"pipeline", 2}, data, tensor});
+  EXPECT_EQ(holders_of(both, mesh), (std::vector<int>{0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(coordinate_of(both, mesh, 10), 4);
+}
+
+TEST(Sharding, BlocksAreOfTheLastDimensionThatIsSplit) {
+  const Sharding both{.whole = {2, 12}, .split = {MeshAxis{"data", 2}, MeshAxis{"tensor", 2}}, .blocks = 3};
+  EXPECT_EQ(part_shape(both), (Shape{1, 6}));
+  const Tensor whole = counted({2, 12}), part = part_of(whole, both, 3);
+  EXPECT_EQ(std::vector<float>(part.data_as<float>(), part.data_as<float>() + 6),
+            (std::vector<float>{15, 16, 19, 20, 23, 24}));
+  Tensor again(DType::f32, {2, 12});
+  for (int64_t number = 0; number < 4; ++number) put_part(again, part_of(whole, both, number), both, number);
+  EXPECT_EQ(std::memcmp(again.data(), whole.data(), static_cast<size_t>(whole.bytes())), 0);
 }
 
 }  // namespace

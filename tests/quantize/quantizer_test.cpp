@@ -1,131 +1,20 @@
-// Whole models: small networks that are written down here, quantized, and run.
+// Whole models: small networks that are written down, quantized, and run.
 #include "weft/quantize/quantizer.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
-#include <cmath>
 #include <cstdlib>
 
 #include "tests/support/error_of.h"
+#include "tests/support/quantizer_rig.h"
 #include "weft/base/error.h"
-#include "weft/base/rng.h"
-#include "weft/cpu/cpu_backend.h"
-#include "weft/data/dataset/dataset.h"
-#include "weft/engine/onnx_session.h"
-#include "weft/ops/all.h"
 #include "weft/quantize/accuracy.h"
 
 namespace weft::quantize {
 namespace {
 
-using onnx::OnnxNode;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-Tensor random_tensor(const Shape& shape, uint64_t seed, float deviation = 1) {
-  RandomStream stream(seed);
-  Tensor tensor(DType::f32, shape);
-  for (int64_t at = 0; at < tensor.elements(); ++at) tensor.data_as<float>()[at] = deviation * stream.normal();
-  return tensor;
-}
-
-onnx::ValueInfo info(const std::string& name, const std::vector<int64_t>& dims) {
-  onnx::ValueInfo result;
-  result.kind = onnx::ValueInfo::Kind::tensor;
-  result.name = name;
-  result.dtype = DType::f32;
-  result.shape.emplace();
-  for (const int64_t dim : dims) result.shape->push_back({dim, ""});
-  return result;
-}
-
-/// x [4,3,8,8] -> conv, batch norm, relu -> conv, + what the first made, relu -> max pool -> gemm -> 5 logits
-onnx::Model small_model() {
-  onnx::Model model;
-  model.path = "small.onnx";
-  model.ir_version = 8;
-  model.opsets[""] = 17;
-  auto& graph = model.graph;
-  graph.name = "small";
-  graph.inputs = {info("x", {4, 3, 8, 8})};
-  graph.outputs = {info("logits", {4, 5})};
-  const auto add_tensor = [&](const std::string& name, Tensor tensor) { graph.initializers[name] = std::move(tensor); };
-  add_tensor("w1", random_tensor({8, 3, 3, 3}, 1, 0.3f));
-  add_tensor("w2", random_tensor({8, 8, 3, 3}, 2, 0.2f));
-  add_tensor("b2", random_tensor({8, 1, 1}, 3, 0.1f));
-  add_tensor("w3", random_tensor({5, 128}, 4, 0.1f));
-  add_tensor("b3", random_tensor({5}, 5, 0.1f));
-  add_tensor("scale", random_tensor({8}, 6, 0.5f));
-  add_tensor("shift", random_tensor({8}, 7, 0.5f));
-  add_tensor("mean", random_tensor({8}, 8, 0.5f));
-  Tensor variance(DType::f32, Shape{8});
-  std::fill_n(variance.data_as<float>(), 8, 0.7f);
-  add_tensor("variance", variance);
-  const auto padded = [](OnnxNode conv) {
-    conv.attributes["pads"].value = std::vector<int64_t>{1, 1, 1, 1};
-    return conv;
-  };
-  OnnxNode pool = onnx::node_with_output("MaxPool", {"r2"}, "p");
-  pool.attributes["kernel_shape"].value = std::vector<int64_t>{2, 2};
-  pool.attributes["strides"].value = std::vector<int64_t>{2, 2};
-  OnnxNode gemm = onnx::node_with_output("Gemm", {"f", "w3", "b3"}, "logits");
-  gemm.attributes["transB"].value = int64_t{1};
-  graph.nodes = {padded(onnx::node_with_output("Conv", {"x", "w1"}, "c1")),
-                 onnx::node_with_output("BatchNormalization", {"c1", "scale", "shift", "mean", "variance"}, "n1"),
-                 onnx::node_with_output("Relu", {"n1"}, "r1"),
-                 padded(onnx::node_with_output("Conv", {"r1", "w2"}, "c2")),
-                 onnx::node_with_output("Add", {"c2", "b2"}, "a2"),
-                 onnx::node_with_output("Add", {"a2", "r1"}, "s2"),
-                 onnx::node_with_output("Relu", {"s2"}, "r2"),
-                 pool,
-                 onnx::node_with_output("Flatten", {"p"}, "f"),
-                 gemm};
-  return model;
-}
-
-class QuantizerTest : public ::testing::Test {
- protected:
-  Tensor run(const onnx::Model& model, const Tensor& input) {
-    engine::OnnxSession session(model, ops_, *device_);
-    return *session.run({{"x", input}}).at("logits").tensor();
-  }
-  static Tensor batch(int64_t index) { return random_tensor({4, 3, 8, 8}, 100 + static_cast<uint64_t>(index)); }
-  /// How far apart, against the largest of the first.
-  static double distance(const Tensor& a, const Tensor& b) {
-    double most = 0, largest = 0;
-    for (int64_t at = 0; at < a.elements(); ++at) {
-      largest = std::max(largest, std::fabs(static_cast<double>(a.data_as<float>()[at])));
-      most = std::max(most, std::fabs(static_cast<double>(a.data_as<float>()[at] - b.data_as<float>()[at])));
-    }
-    return most / largest;
-  }
-  static std::vector<std::string> ops_of(const onnx::Model& model) {
-    std::vector<std::string> names;
-    for (const OnnxNode& each : model.graph.nodes) names.push_back(each.op);
-    return names;
-  }
-
-  /// How many nodes of each op compute the quantized model.
-  std::map<std::string, int> compiled_ops(const onnx::Model& model) {
-    const Quantizer quantizer(model, {}, data_, runner_);
-    const onnx::LowerableModel lowerable(quantizer.quantized(), onnx::standard_operators(), ops_,
-                                         [&](const NodeSignature& signature, const std::vector<Tensor>& operands) {
-                                           return device_->evaluate(signature, operands);
-                                         });
-    onnx::LowerRequest request;
-    request.live["x"] = onnx::LiveValue(batch(0).type());
-    const CompiledStep step = compile(lowerable.lower(request).graph, *device_, {});
-    std::map<std::string, int> counts;
-    for (const Node& each : step.graph.nodes()) ++counts[each.op->name];
-    return counts;
-  }
-
-  OpRegistry ops_ = ops::make_registry();
-  std::unique_ptr<Device> device_ = std::make_unique<CpuBackend>(1);
-  CalibrationData data_{4, batch};
-  Runner runner_{ops_, *device_, {}};
-};
 
 TEST_F(QuantizerTest, LayersOfFunctionsAndConstantsAreFound) {
   onnx::Model model = small_model();
@@ -232,23 +121,6 @@ TEST_F(QuantizerTest, RanksLayersByWhatTheyCost) {
   EXPECT_GT(change(ranked[1]), change(ranked[2]));
 }
 
-/// x [4,8] -> two products with the same weights, + biases of their own, relu between them -> logits [4,8]
-onnx::Model model_of_shared_weights() {
-  onnx::Model model;
-  model.path = "shared.onnx";
-  model.ir_version = 8;
-  model.opsets[""] = 17;
-  auto& graph = model.graph;
-  graph.inputs = {info("x", {4, 8})};
-  graph.outputs = {info("logits", {4, 8})};
-  graph.initializers["w"] = random_tensor({8, 8}, 1, 0.4f);
-  graph.initializers["b1"] = random_tensor({8}, 2, 1);
-  graph.initializers["b2"] = random_tensor({8}, 3, 1);
-  graph.nodes = {onnx::node_with_output("Gemm", {"x", "w", "b1"}, "h"), onnx::node_with_output("Relu", {"h"}, "r"),
-                 onnx::node_with_output("Gemm", {"r", "w", "b2"}, "logits")};
-  return model;
-}
-
 TEST_F(QuantizerTest, LayersThatShareWeightsKeepTheirBiasesAndScales) {
   const CalibrationData rows{4, [](int64_t index) { return random_tensor({4, 8}, 50 + static_cast<uint64_t>(index)); }};
   const Tensor input = random_tensor({4, 8}, 99);
@@ -294,137 +166,6 @@ TEST_F(QuantizerTest, BiasesOfChannelsNextToNothingKeepTheirNumbers) {
     EXPECT_NEAR(rounded.data_as<float>()[row * 5], exact.data_as<float>()[row * 5], 0.02f);
 }
 
-TEST_F(QuantizerTest, NodesThatReadEachOtherAreNoConstants) {
-  onnx::Model model = small_model();
-  model.graph.nodes[9].inputs[2] = "a";
-  model.graph.nodes.push_back(onnx::node_with_output("Identity", {"b"}, "a"));
-  model.graph.nodes.push_back(onnx::node_with_output("Identity", {"a"}, "b"));
-  EXPECT_FALSE(known_tensor(model.graph, "a"));
-  EXPECT_THROW(Quantizer(model, {}, data_, runner_), Error);
-}
-
-TEST_F(QuantizerTest, ConstantsOfImpossibleShapesAreNone) {
-  onnx::Model model = small_model();
-  const auto reshaped_by = [&](const std::vector<int64_t>& dims) {
-    Tensor shape(DType::i64, Shape{static_cast<int64_t>(dims.size())});
-    std::copy(dims.begin(), dims.end(), shape.data_as<int64_t>());
-    model.graph.initializers["shape"] = shape;
-    model.graph.nodes = {onnx::node_with_output("Reshape", {"b3x6", "shape"}, "reshaped")};
-    return known_tensor(model.graph, "reshaped");
-  };
-  model.graph.initializers["b3x6"] = random_tensor({6}, 1);
-  EXPECT_FALSE(reshaped_by({-2, -3}));
-  EXPECT_FALSE(reshaped_by({-1, -1}));
-  EXPECT_FALSE(reshaped_by({int64_t{1} << 40, int64_t{1} << 40, -1}));
-  ASSERT_TRUE(reshaped_by({2, -1}));
-  EXPECT_EQ(reshaped_by({2, -1})->shape(), (Shape{2, 3}));
-}
-
-TEST_F(QuantizerTest, BiasesThatAddADimensionAreNotFolded) {
-  onnx::Model model = model_of_shared_weights();
-  model.graph.initializers["wide"] = random_tensor({1, 1, 8}, 4);
-  model.graph.nodes = {onnx::node_with_output("Gemm", {"x", "w", "b1"}, "h"),
-                       onnx::node_with_output("Add", {"h", "wide"}, "logits")};
-  fold_layers(model.graph);
-  EXPECT_THAT(ops_of(model), ElementsAre("Gemm", "Add"));
-}
-
-TEST_F(QuantizerTest, BatchNormsByTheBatchsStatisticsAreNotFolded) {
-  onnx::Model model = small_model();
-  model.graph.nodes[1].attributes["training_mode"].value = int64_t{1};
-  fold_layers(model.graph);
-  EXPECT_THAT(ops_of(model), testing::Contains("BatchNormalization"));
-}
-
-TEST_F(QuantizerTest, WhatSubgraphsOfSubgraphsReadIsKept) {
-  onnx::Model model = model_of_shared_weights();
-  auto inner = std::make_shared<onnx::OnnxGraph>(), outer = std::make_shared<onnx::OnnxGraph>();
-  inner->nodes = {onnx::node_with_output("Add", {"r", "deep"}, "i")};
-  inner->outputs = {info("i", {4, 8})};
-  OnnxNode within = onnx::node_with_output("If", {"go"}, "o");
-  within.attributes["then_branch"].value = std::shared_ptr<const onnx::OnnxGraph>(inner);
-  within.attributes["else_branch"].value = std::shared_ptr<const onnx::OnnxGraph>(inner);
-  outer->nodes = {within};
-  outer->outputs = {info("o", {4, 8})};
-  OnnxNode around = onnx::node_with_output("If", {"go"}, "logits");
-  around.attributes["then_branch"].value = std::shared_ptr<const onnx::OnnxGraph>(outer);
-  around.attributes["else_branch"].value = std::shared_ptr<const onnx::OnnxGraph>(outer);
-  Tensor go(DType::boolean, Shape{});
-  *go.data_as<uint8_t>() = 1;
-  model.graph.initializers["go"] = go;
-  model.graph.initializers["deep"] = random_tensor({8}, 5);
-  model.graph.nodes[2] = around;
-  drop_unread(model.graph);
-  EXPECT_TRUE(model.graph.initializers.contains("deep"));
-  EXPECT_EQ(model.graph.nodes.size(), 3u);
-  EXPECT_EQ(ValueUses(model.graph).readers.at("r"), (std::vector<size_t>{2}));
-}
-
-TEST_F(QuantizerTest, FewBitsFindNaNInSamplesAndWeights) {
-  QuantizerOptions options;
-  options.bits = 4;
-  const CalibrationData bad{1, [](int64_t) {
-                              Tensor tensor = random_tensor({4, 8}, 1);
-                              tensor.data_as<float>()[5] = NAN;
-                              return tensor;
-                            }};
-  EXPECT_THAT(test::error_of([&] { Quantizer(model_of_shared_weights(), options, bad, runner_); }, ErrorKind::data),
-              HasSubstr("has a NaN"));
-  onnx::Model model = model_of_shared_weights();
-  Tensor weight = model.graph.initializers.at("w").tensor()->clone();
-  weight.data_as<float>()[3] = INFINITY;
-  model.graph.initializers["w"] = weight;
-  EXPECT_THAT(test::error_of([&] { Quantizer(model, options, bad, runner_); }, ErrorKind::data),
-              HasSubstr("hold NaN or infinity"));
-}
-
-TEST_F(QuantizerTest, FewBitsConvertOperatorsOfOlderVersions) {
-  // Of version 13: axes of ReduceMean are an attribute, and Split has no number of outputs.
-  onnx::Model model = model_of_shared_weights();
-  model.opsets[""] = 13;
-  OnnxNode mean = onnx::node_with_output("ReduceMean", {"h"}, "m"),
-           split = onnx::node_with_output("Split", {"c"}, "left");
-  mean.attributes["axes"].value = std::vector<int64_t>{1};
-  split.outputs = {"left", "right"};
-  split.attributes["axis"].value = int64_t{1};
-  model.graph.nodes = {onnx::node_with_output("Gemm", {"x", "w", "b1"}, "h"), mean,
-                       onnx::node_with_output("Sub", {"h", "m"}, "c"), split,
-                       onnx::node_with_output("Mul", {"left", "right"}, "logits")};
-  model.graph.outputs = {info("logits", {4, 4})};
-  const CalibrationData rows{2, [](int64_t index) { return random_tensor({4, 8}, 50 + static_cast<uint64_t>(index)); }};
-  const Tensor input = random_tensor({4, 8}, 99);
-  const Tensor expected = run(model, input);
-  for (const int bits : {4, 2}) {
-    QuantizerOptions options;
-    options.bits = bits;
-    const Quantizer quantizer(model, options, rows, runner_);
-    const onnx::Model quantized = quantizer.quantized();
-    EXPECT_EQ(quantized.opset(), bits == 4 ? 21 : 25);
-    for (const OnnxNode& each : quantized.graph.nodes) {
-      if (each.op == "ReduceMean") {
-        EXPECT_FALSE(each.attributes.contains("axes"));
-        EXPECT_EQ(each.inputs.size(), 2u);
-      }
-      if (each.op == "Split") {
-        EXPECT_TRUE(each.attributes.contains("num_outputs"));
-      }
-    }
-    EXPECT_LT(distance(expected, run(quantizer.folded(), input)), 1e-5);
-  }
-}
-
-TEST_F(QuantizerTest, FewBitsRefuseWhatNewerVersionsReadOtherwise) {
-  onnx::Model model = small_model();
-  model.graph.nodes[1].op = "GroupNormalization";
-  QuantizerOptions options;
-  options.bits = 4;
-  int batches = 0;
-  const Runner counting{ops_, *device_, [&] { ++batches; }};
-  EXPECT_THAT(test::error_of([&] { Quantizer(model, options, data_, counting); }, ErrorKind::usage),
-              HasSubstr("[GroupNormalization 'n1'] means something else in version 21"));
-  EXPECT_EQ(batches, 0);
-}
-
 TEST_F(QuantizerTest, PaddingThatANodeLeavesToItsSizesCountsInCalibration) {
   onnx::Model model = small_model(), automatic = small_model();
   for (OnnxNode& each : automatic.graph.nodes)
@@ -436,71 +177,6 @@ TEST_F(QuantizerTest, PaddingThatANodeLeavesToItsSizesCountsInCalibration) {
     return observe_inputs(of, find_layers(of.graph), data_, runner_, 512, 2304).at("w1").front().sums;
   };
   EXPECT_EQ(moments(automatic), moments(model));
-}
-
-TEST_F(QuantizerTest, ClassesOfNaNAreAnError) {
-  const LabelledData data{{1,
-                           [](int64_t) {
-                             Tensor tensor = batch(0);
-                             tensor.data_as<float>()[0] = NAN;
-                             return tensor;
-                           }},
-                          [](int64_t) { return Tensor(DType::i32, Shape{4}); }};
-  EXPECT_THAT(test::error_of([&] { measure(small_model(), data, runner_); }, ErrorKind::numeric),
-              HasSubstr("has a NaN for a sample of batch 0"));
-}
-
-/// A model that gives what it reads, and data of one batch of it.
-class Measured : public QuantizerTest {
- protected:
-  double measured(const Tensor& output, const Tensor& targets, Criterion criterion) {
-    onnx::Model model;
-    model.ir_version = 8;
-    model.opsets[""] = 17;
-    model.graph.inputs = {info("x", output.shape().dims())};
-    model.graph.outputs = {info("logits", output.shape().dims())};
-    model.graph.nodes = {onnx::node_with_output("Identity", {"x"}, "logits")};
-    const LabelledData data{{1, [&](int64_t) { return output; }}, [&](int64_t) { return targets; }, criterion};
-    return measure(model, data, runner_);
-  }
-  static Tensor labels(const Shape& shape, const std::vector<int32_t>& numbers) {
-    return Tensor::of_i32(shape, numbers);
-  }
-};
-
-TEST_F(Measured, PerplexityIsTheExponentOfTheMeanOverTokensThatCount) {
-  const float three = std::log(3.0f);  // beside a 0: three quarters
-  const Tensor output = Tensor::of({1, 3, 2}, {{three, 0, 0, 0, 9, -9}});
-  EXPECT_NEAR(measured(output, labels({1, 3}, {0, 1, data::kIgnoredTarget}), Criterion::perplexity),
-              std::sqrt(4.0 / 3 * 2), 1e-6);
-  const Tensor rows = Tensor::of({3, 2}, {{three, 0, 0, 0, 9, -9}});  // the same, a row each
-  EXPECT_NEAR(measured(rows, labels({1, 3}, {0, 1, data::kIgnoredTarget}), Criterion::perplexity),
-              std::sqrt(4.0 / 3 * 2), 1e-6);
-}
-
-TEST_F(Measured, AccuracyOfPixelsReadsClassesBehindTheBatch) {
-  const Tensor output = Tensor::of({1, 2, 1, 4}, {{1, 0, 1, 0, 0, 1, 0, 1}});
-  EXPECT_EQ(measured(output, labels({1, 1, 4}, {0, 1, 1, data::kIgnoredTarget}), Criterion::accuracy), 2.0 / 3);
-}
-
-TEST_F(Measured, ValuesHaveASquaredError) {
-  EXPECT_EQ(measured(Tensor::of({2, 1}, {{1, 5}}), Tensor::of({2, 1}, {{0, 2}}), Criterion::squared_error), 5.0);
-}
-
-TEST_F(Measured, AnOutputWithoutARowForEachTargetIsRefused) {
-  EXPECT_THAT(
-      test::error_of(
-          [&] {
-            measured(random_tensor({2, 3, 4}, 1), labels({2, 5}, std::vector<int32_t>(10)), Criterion::perplexity);
-          },
-          ErrorKind::shape),
-      HasSubstr("the output 'logits' is f32[2,3,4], which is no row of f32 for each target of i32[2,5]"));
-}
-
-TEST(LossOf, IsPointsOfAnAccuracyAndPerCentOfTheOthers) {
-  EXPECT_NEAR(loss_of(Criterion::accuracy, 0.9, 0.875), 2.5, 1e-12);
-  EXPECT_DOUBLE_EQ(loss_of(Criterion::perplexity, 4, 5), 25);
-  EXPECT_DOUBLE_EQ(loss_of(Criterion::squared_error, 4, 3), -25);
 }
 
 TEST_F(QuantizerTest, MasksAreFilledAsTrainingFillsThem) {
@@ -601,25 +277,6 @@ TEST_F(QuantizerTest, ComputesWithIntegers) {
   EXPECT_EQ(counts["max_pool2d"], 1);
   EXPECT_EQ(counts["integer_matmul"], 1);
   EXPECT_EQ(counts["conv2d"] + counts["matmul"] + counts["dequantize_linear"], 0);
-}
-
-TEST(LeaveOutFirst, TakesAsFewAsWillDo) {
-  const std::vector<std::string> layers{"a", "b", "c", "d", "e", "f", "g"};
-  for (size_t needed = 1; needed <= layers.size(); ++needed) {
-    int measured = 0;
-    const MixedPrecision found = leave_out_first(layers, 0.5, [&](const std::set<std::string>& left_out) {
-      ++measured;
-      return left_out.size() >= needed ? 0.4 : 5.0;
-    });
-    EXPECT_EQ(found.left_out.size(), needed);
-    EXPECT_LE(measured, 6);
-  }
-}
-
-TEST(LeaveOutFirst, EndsWithAllWhereNothingHelps) {
-  const MixedPrecision found = leave_out_first({"a", "b"}, 0.5, [](const auto&) { return 3.0; });
-  EXPECT_EQ(found.left_out.size(), 2u);
-  EXPECT_EQ(found.loss, 3.0);
 }
 
 }  // namespace

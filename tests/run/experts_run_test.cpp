@@ -90,6 +90,33 @@ TEST_F(ExpertsRun, CheckpointsAreWholeAndAnyNumberOfRanksGoesOn) {
   }
 }
 
+TEST_F(ExpertsRun, RanksThatAlsoDivideEachExpertGoOnAsOthersDo) {
+  spec::RunSpec alone = without_groups(3);
+  spec::resolve(alone);
+  train(library(), alone, {}, "whole");
+  spec::RunSpec run = divided(without_groups(3));
+  run.mesh.tensor = 2;
+  spec::resolve(run);
+  struct Case {
+    int ranks;
+    std::vector<std::string> changes;
+  };
+  int number = 0;
+  for (const Case& next : {Case{4, {}}, Case{2, {"mesh.tensor=1"}}, Case{2, {"shard.experts=whole"}},
+                           Case{0, {"shard.experts=whole", "mesh.tensor=1"}}}) {
+    const std::string name = fmt::format("cut{}", number++);
+    on_ranks(one_host(4),
+             [&](const RunOptions& given) { return start_run(library(), run, path(name), stopped_after(given, 7)); });
+    EXPECT_EQ(newest(name).state.plain("blocks.1.mlp.fc1.weight").shape(), (Shape{4, 128, 32}));
+    EXPECT_TRUE(
+        on_ranks(one_host(next.ranks),
+                 [&](const RunOptions& options) { return resume_run(library(), path(name), 1, options, next.changes); })
+            .finished)
+        << name;
+    expect_same_losses(name, "whole", 2e-5);
+  }
+}
+
 TEST_F(ExpertsRun, ARunThatWasStoppedGoesOnWithTheSameBits) {
   const spec::RunSpec run = divided(spec(2, "1", "0.01"));
   train(library(), run, one_host(2), "whole");

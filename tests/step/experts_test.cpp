@@ -135,6 +135,59 @@ TEST(ExpertSteps, StagesDivideTheirExpertsToo) {
   }
 }
 
+/// Each expert in two parts, on each of two ranks that have other experts.
+spec::RunSpec divided_twice(const PipelineRig& rig, int64_t zero = 0) {
+  spec::RunSpec spec = divided(rig, 2, zero);
+  spec.mesh.tensor = 2;
+  spec::resolve(spec);
+  return spec;
+}
+
+TEST(ExpertSteps, ExpertsAndWhatEachIsMadeOfAreDivided) {
+  const Change change = [](spec::RunSpec& spec) {
+    spec.clip.norm = 0.5;
+    spec.ema.decay = 0.9;
+  };
+  for (const int64_t batches : {1, 2}) {
+    SCOPED_TRACE(batches);
+    const StepsResult wanted = alone(model_of_experts(), 2, 20, change, batches);
+    PipelineRig rig(model_of_experts(), 2 * kRowsOfRank, batches);
+    rig.change = change;
+    for (const int64_t zero : {0, 1, 3}) {
+      SCOPED_TRACE(zero);
+      const std::vector<StepsResult> ranks = rig.on_ranks(divided_twice(rig, zero), 20);
+      expect_same_steps(wanted, ranks, 1e-5, 5e-3);
+      for (const char* name : {"blocks.0.mlp.fc1.weight", "optimizer/first_moment/blocks.0.mlp.fc1.weight"})
+        EXPECT_EQ(to_string(ranks[0].parts.at(name).first), "split(data=2,tensor=2,-) of (4,128,32)") << name;
+      EXPECT_EQ(to_string(ranks[0].parts.at("blocks.1.mlp.fc2.weight").first),
+                "split(data=2,-,tensor=2) of (4,32,128)");
+    }
+  }
+}
+
+TEST(ExpertSteps, OptimisersThatLookAtWholeWeightsSeeThoseOfExpertsInParts) {
+  for (const char* optimizer : {"lars", "lamb", "muon"}) {
+    SCOPED_TRACE(optimizer);
+    const PipelineModel model = model_of_experts(optimizer);
+    const PipelineRig rig(model, 2 * kRowsOfRank, 1);
+    expect_same_steps(alone(model, 2, 4), rig.on_ranks(divided_twice(rig), 4), 1e-5, 5e-3);
+  }
+}
+
+TEST(ExpertSteps, StagesDivideTheirExpertsAndEachOfThem) {
+  PipelineModel model = model_of_experts();
+  model.options["layers"] = "4";
+  const StepsResult wanted = alone(model, 2, 6, {}, 2);
+  const PipelineRig rig(model, 2 * kRowsOfRank, 2);
+  spec::RunSpec spec = rig.pipelined(2, "1f1b", 2);
+  spec.shard.experts = "data";
+  spec.mesh.tensor = 2;
+  spec::resolve(spec);
+  const std::vector<StepsResult> ranks = rig.on_ranks(spec, 6);
+  expect_same_steps(wanted, ranks, 1e-5, 2e-3);
+  EXPECT_EQ(to_string(ranks[0].parts.at("blocks.0.mlp.fc1.weight").first), "split(data=2,tensor=2,-) of (4,128,32)");
+}
+
 class ExpertStep : public testing::Test {
  protected:
   TrainingStep step(int ranks, const std::string& experts, const PipelineModel& model = model_of_experts()) const {
@@ -201,10 +254,6 @@ TEST_F(ExpertStep, WhatNeedsAllExpertsIsRefused) {
     change(spec);
     return test::error_of([&] { spec::resolve(spec); }, ErrorKind::usage);
   };
-  EXPECT_EQ(
-      error_of([](spec::RunSpec& spec) { spec.mesh.tensor = 2; }),
-      "shard.experts = 'data' with mesh.tensor = 2: ranks that share the layers divide the experts already; leave "
-      "one of the two away");
   EXPECT_EQ(
       error_of([](spec::RunSpec& spec) { spec.virtual_ranks = 2; }),
       "shard.experts = 'data' with virtual_ranks = 2: the result would depend on how many ranks divide the tokens; "

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstring>
+#include <limits>
 #include <set>
 
 #include "weft/base/error.h"
@@ -14,6 +15,22 @@
 namespace weft {
 
 namespace {
+
+/// The last dimension that is split; nullopt: none is.
+std::optional<int> last_split(const Sharding& sharding) {
+  for (size_t at = sharding.split.size(); at-- > 0;)
+    if (sharding.split[at]) return static_cast<int>(at);
+  return std::nullopt;
+}
+
+/// The axes that split the tensor, in the order in which they number its parts: the last one's follow each other.
+std::vector<MeshAxis> axes_of(const Sharding& sharding) {
+  std::vector<MeshAxis> axes;
+  if (sharding.flat) axes.push_back(*sharding.flat);
+  for (const std::optional<MeshAxis>& axis : sharding.split)
+    if (axis) axes.push_back(*axis);
+  return axes;
+}
 
 bool is_axis_name(std::string_view name) {
   return !name.empty() &&
@@ -53,6 +70,17 @@ std::optional<Shape> parse_dims(std::string_view text) {
   return Shape(std::move(dims));
 }
 
+/// Each once, and no more parts in all than there can be ranks.
+bool has_sensible_axes(const Sharding& sharding) {
+  std::set<std::string> names;
+  double parts = 1;
+  for (const MeshAxis& axis : axes_of(sharding)) {
+    if (!names.insert(axis.name).second) return false;
+    parts *= static_cast<double>(axis.size);
+  }
+  return parts <= std::numeric_limits<int>::max();
+}
+
 /// Nothing where a part of it makes no sense.
 std::optional<Sharding> read_sharding(std::string_view text) {
   constexpr std::string_view kOf = " of (";
@@ -85,6 +113,7 @@ std::optional<Sharding> read_sharding(std::string_view text) {
     terms.remove_prefix(close + 1);
     if (terms.starts_with(' ')) terms.remove_prefix(1);
   }
+  if (!has_sensible_axes(sharding)) return std::nullopt;
   return sharding;
 }
 
@@ -144,10 +173,7 @@ Mesh parse_mesh(std::string_view text) {
   return Mesh(std::move(axes));
 }
 
-bool Sharding::is_replicated() const {
-  return !flat && !partial &&
-         std::none_of(split.begin(), split.end(), [](const auto& axis) { return axis.has_value(); });
-}
+bool Sharding::is_replicated() const { return !partial && axes_of(*this).empty(); }
 
 int64_t flat_part_elements(int64_t elements, int64_t ranks) {
   constexpr int64_t kUnit = kAlignment / 4;  // elements of f32 in a cache line
@@ -162,22 +188,16 @@ Shape shape_of_split(const Sharding& sharding) {
   Shape shape = sharding.whole;
   for (size_t at = 0; at < sharding.split.size(); ++at) {
     if (!sharding.split[at]) continue;
-    const auto axis = static_cast<int>(at);
-    if (shape[axis] % (sharding.split[at]->size * sharding.blocks) != 0)
+    const auto dimension = static_cast<int>(at);
+    const int64_t blocks = blocks_of(sharding, dimension);
+    if (shape[dimension] % (sharding.split[at]->size * blocks) != 0)
       fail(ErrorKind::shape,
            "dimension {} of {} cannot be split into {} equal parts{}; choose another size of the axis '{}'", at,
            to_string(sharding.whole), sharding.split[at]->size,
-           sharding.blocks > 1 ? fmt::format(" of {} blocks each", sharding.blocks) : "", sharding.split[at]->name);
-    shape[axis] /= sharding.split[at]->size;
+           blocks > 1 ? fmt::format(" of {} blocks each", blocks) : "", sharding.split[at]->name);
+    shape[dimension] /= sharding.split[at]->size;
   }
   return shape;
-}
-
-/// The axis that splits a dimension; null: none does.
-const MeshAxis* axis_of_split(const Sharding& sharding) {
-  for (const std::optional<MeshAxis>& axis : sharding.split)
-    if (axis) return &*axis;
-  return nullptr;
 }
 
 }  // namespace
@@ -209,11 +229,14 @@ Sharding parse_sharding(std::string_view text) {
   return *sharding;
 }
 
-const MeshAxis* axis_of(const Sharding& sharding) { return sharding.flat ? &*sharding.flat : axis_of_split(sharding); }
+int64_t blocks_of(const Sharding& sharding, int dimension) {
+  return last_split(sharding) == dimension ? sharding.blocks : 1;
+}
 
 int64_t parts_of(const Sharding& sharding) {
-  const MeshAxis* const axis = axis_of_split(sharding);
-  return (sharding.flat ? sharding.flat->size : 1) * (axis != nullptr ? axis->size : 1);
+  int64_t parts = 1;
+  for (const MeshAxis& axis : axes_of(sharding)) parts *= axis.size;
+  return parts;
 }
 
 namespace {
@@ -241,26 +264,33 @@ Runs runs_of(const Tensor& part, const Sharding& sharding, int64_t coordinate) {
           bytes * sharding.split[static_cast<size_t>(dimension)]->size};
 }
 
-/// Both kinds of splits, one behind the other: the split of dimensions, and which of its parts that number is in.
-struct SplitOfBoth {
+/// Several splits, one behind the other: that of the last dimension, and the others, of what it leaves to a rank.
+struct NestedSplits {
   Sharding outer;
-  int64_t outer_number = 0, inner_number = 0;
+  int64_t outer_number = 0;
+  Sharding inner;
+  int64_t inner_number = 0;
 };
 
-std::optional<SplitOfBoth> both_splits(const Sharding& sharding, int64_t coordinate) {
-  const MeshAxis* const axis = axis_of_split(sharding);
-  if (!sharding.flat || axis == nullptr) return std::nullopt;
-  Sharding outer = sharding;
-  outer.flat.reset();
-  return SplitOfBoth{std::move(outer), coordinate % axis->size, coordinate / axis->size};
+std::optional<NestedSplits> nested_splits(const Sharding& sharding, int64_t coordinate) {
+  const std::optional<int> last = last_split(sharding);
+  if (!last || axes_of(sharding).size() == 1) return std::nullopt;
+  const auto dimension = static_cast<size_t>(*last);
+  const int64_t ranks = sharding.split[dimension]->size;
+  Sharding outer{.whole = sharding.whole, .blocks = sharding.blocks};
+  outer.split.resize(sharding.split.size());
+  outer.split[dimension] = sharding.split[dimension];
+  Sharding inner{.whole = shape_of_split(outer), .flat = sharding.flat, .split = sharding.split};
+  inner.split[dimension].reset();
+  return NestedSplits{std::move(outer), coordinate % ranks, std::move(inner), coordinate / ranks};
 }
 
 }  // namespace
 
 Tensor part_of(const Tensor& whole, const Sharding& sharding, int64_t coordinate) {
   if (sharding.is_replicated()) return whole;
-  if (const auto both = both_splits(sharding, coordinate))
-    return part_of(part_of(whole, both->outer, both->outer_number), flat_of_part(sharding), both->inner_number);
+  if (const auto nested = nested_splits(sharding, coordinate))
+    return part_of(part_of(whole, nested->outer, nested->outer_number), nested->inner, nested->inner_number);
   check(parts_of(sharding) > coordinate, "a tensor that is split");
   check(whole.layout().is_plain() && whole.shape() == sharding.whole, "the whole tensor of a part");
   Tensor part(whole.dtype(), part_shape(sharding));
@@ -272,10 +302,10 @@ Tensor part_of(const Tensor& whole, const Sharding& sharding, int64_t coordinate
 }
 
 void put_part(Tensor& whole, const Tensor& part, const Sharding& sharding, int64_t coordinate) {
-  if (const auto both = both_splits(sharding, coordinate)) {
-    Tensor outer = part_of(whole, both->outer, both->outer_number);
-    put_part(outer, part, flat_of_part(sharding), both->inner_number);
-    return put_part(whole, outer, both->outer, both->outer_number);
+  if (const auto nested = nested_splits(sharding, coordinate)) {
+    Tensor outer = part_of(whole, nested->outer, nested->outer_number);
+    put_part(outer, part, nested->inner, nested->inner_number);
+    return put_part(whole, outer, nested->outer, nested->outer_number);
   }
   check(parts_of(sharding) > coordinate && whole.layout().is_plain() && whole.shape() == sharding.whole &&
             part.dtype() == whole.dtype() && part.shape() == part_shape(sharding),
@@ -288,21 +318,19 @@ void put_part(Tensor& whole, const Tensor& part, const Sharding& sharding, int64
 }
 
 int64_t coordinate_of(const Sharding& sharding, const Mesh& mesh, int64_t rank) {
-  const MeshAxis* const axis = axis_of_split(sharding);
-  const int64_t of_elements = sharding.flat ? mesh.coordinate(rank, sharding.flat->name) : 0;
-  return axis == nullptr ? of_elements : of_elements * axis->size + mesh.coordinate(rank, axis->name);
+  int64_t number = 0;
+  for (const MeshAxis& axis : axes_of(sharding)) number = number * axis.size + mesh.coordinate(rank, axis.name);
+  return number;
 }
 
 std::vector<int> holders_of(const Sharding& sharding, const Mesh& mesh) { return holders_of(sharding, mesh, 0); }
 
 std::vector<int> holders_of(const Sharding& sharding, const Mesh& mesh, int64_t first) {
   std::vector<int> holders{static_cast<int>(first)};
-  const MeshAxis* const flat = sharding.flat ? &*sharding.flat : nullptr;
-  for (const MeshAxis* const axis : {flat, axis_of_split(sharding)}) {
-    if (axis == nullptr) continue;
+  for (const MeshAxis& axis : axes_of(sharding)) {
     std::vector<int> more;
     for (const int holder : holders)
-      for (const int rank : mesh.group_of(holder, axis->name)) more.push_back(rank);
+      for (const int rank : mesh.group_of(holder, axis.name)) more.push_back(rank);
     holders = std::move(more);
   }
   return holders;

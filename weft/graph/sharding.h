@@ -50,7 +50,7 @@ struct Sharding {
   Shape whole;                                      // of the tensor
   std::optional<MeshAxis> flat = {};                // splits the elements that `split` leaves, in row-major order
   std::vector<std::optional<MeshAxis>> split = {};  // one per dimension, or empty: that splits it
-  int64_t blocks = 1;  // of a dimension that is split: so many equal blocks, each of which is split by itself
+  int64_t blocks = 1;  // of the last dimension that is split: so many equal blocks, each of which is split by itself
   std::optional<MeshAxis> partial = {};  // over which each rank has a term of the sum
 
   bool is_replicated() const;
@@ -66,13 +66,11 @@ int64_t flat_part_elements(int64_t elements, int64_t ranks);
 Shape part_shape(const Sharding& sharding);
 
 /// "flat(data=4) of (64,3,7,7)", "split(-,tensor=2) of (64,128)", "split(tensor=2,-) blocks(3) of (384,128)",
-/// "flat(data=2) split(-,tensor=2) of (64,128)", "partial(data=2) of (8)", "replicated of (3)"
+/// "flat(data=2) split(-,tensor=2) of (64,128)", "split(data=2,tensor=2,-) of (8,512,128)", "partial(data=2) of (8)",
+/// "replicated of (3)"
 std::string to_string(const Sharding& sharding);
 /// Reverses to_string; Error(data) with the text.
 Sharding parse_sharding(std::string_view text);
-
-/// The axis along which the tensor is split, by its elements or by one of its dimensions; null: by none.
-const MeshAxis* axis_of(const Sharding& sharding);
 
 /// The part of a tensor with this number, which is the coordinate where one axis splits it; the tensor itself where it
 /// is replicated. Both are plain.

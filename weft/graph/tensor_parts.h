@@ -1,6 +1,6 @@
-// The parts of a tensor that ranks share: how many there are, and who holds them. Where elements and a dimension are
-// split, the dimension is first: a part of it is split by its elements again. Parts are numbered (coordinate_of() of a
-// rank); those with the same elements follow each other.
+// The parts of a tensor that ranks share: how many there are, and who holds them. Where several dimensions are split,
+// each has an axis of its own. Where elements are split as well, the dimensions are first: a part of them is split by its
+// elements again. Parts are numbered (coordinate_of() of a rank); those of the last dimension follow each other.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,9 @@ namespace weft {
 
 /// Into how many parts the tensor is split: 1 where nothing splits it.
 int64_t parts_of(const Sharding& sharding);
+
+/// In how many blocks that dimension is split.
+int64_t blocks_of(const Sharding& sharding, int dimension);
 
 /// How the elements are split of what the dimensions that are split leave to a rank.
 Sharding flat_of_part(const Sharding& sharding);

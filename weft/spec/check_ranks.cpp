@@ -100,8 +100,6 @@ void check_experts(const RunSpec& spec) {
   const auto refuse = [](const std::string& other, const char* why) {
     fail(ErrorKind::usage, "shard.experts = 'data' with {}: {}; leave one of the two away", other, why);
   };
-  if (spec.mesh.tensor > 1)
-    refuse(fmt::format("mesh.tensor = {}", spec.mesh.tensor), "ranks that share the layers divide the experts already");
   if (spec.virtual_ranks > 0)
     refuse(fmt::format("virtual_ranks = {}", spec.virtual_ranks),
            "the result would depend on how many ranks divide the tokens");

@@ -97,9 +97,8 @@ class PipelineStep {
 
   /// Along the axis tensor layers, or along the axis data experts.
   Shardings find_splits(const std::vector<models::ParameterSpec>& parameters) {
-    Shardings parts = shardings_of_parts(micro_.graph, slots_);
-    parts.merge(split_weights(micro_, update_, slots_, parameters, spec_, place_.tensor_ranks));
-    return parts;
+    return split_weights(micro_, update_, slots_, parameters, spec_, place_.tensor_ranks,
+                         shardings_of_parts(micro_.graph, slots_));
   }
 
   std::vector<int> all() const {

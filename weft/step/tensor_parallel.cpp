@@ -73,9 +73,10 @@ std::string divisors_of(int64_t number) {
   return text;
 }
 
-/// As the spec asks for it.
-passes::DimensionSplit split_of(const models::ParameterSpec& parameter, const std::string& how, int64_t ranks) {
-  const int dimension = how == "outputs" || how == "rows" ? 0 : 1;
+/// As the spec asks for it. `experts`: of which ranks along the axis data have some, in the first dimension.
+passes::DimensionSplit split_of(const models::ParameterSpec& parameter, const std::string& how, bool experts,
+                                int64_t ranks) {
+  const int dimension = (how == "outputs" || how == "rows" ? 0 : 1) + (experts ? 1 : 0);
   if (parameter.shape.rank() <= dimension)
     fail(ErrorKind::usage, "shard.tensor: '{}' {} has no {}; choose outputs, or whole", parameter.name,
          to_string(parameter.shape), how);
@@ -88,6 +89,12 @@ passes::DimensionSplit split_of(const models::ParameterSpec& parameter, const st
        "shard.tensor: the {} {} of '{}' {}{} cannot be split evenly among {} ranks; set mesh.tensor to one of {}, or "
        "{}=whole",
        size, how, parameter.name, to_string(parameter.shape), heads, ranks, divisors_of(units), parameter.name);
+}
+
+/// Whether ranks along another axis have a part each.
+bool is_part(const Graph& graph, const std::string& name) {
+  const GraphInput* const input = graph.find_input(name);
+  return input != nullptr && input->sharding;
 }
 
 bool is_worth_splitting(const models::ParameterSpec& parameter) {
@@ -110,7 +117,7 @@ passes::DimensionOptions dimension_options_of(const Graph& graph, const std::vec
     if (how == kAuto && is_worth_splitting(parameter))
       options.open[parameter.name] = {parameter.blocks, parameter.unit};
     else if (!how.empty() && how != kAuto)
-      options.states[parameter.name] = split_of(parameter, how, ranks);
+      options.states[parameter.name] = split_of(parameter, how, is_part(graph, parameter.name), ranks);
     options.followers.insert(parameter.name);
     for (const SlotSpec& slot : slots)
       if (slot.name.ends_with("/" + parameter.name)) options.slots[parameter.name].push_back(slot.name);
@@ -120,11 +127,18 @@ passes::DimensionOptions dimension_options_of(const Graph& graph, const std::vec
   return options;
 }
 
+/// Of states that the batch or the update splits; both split alike what both have.
 void take_shardings(Shardings& shardings, const Graph& before, const passes::DimensionPartition& after,
                     const MeshAxis& axis) {
-  for (const auto& [name, split] : after.states)
-    if (const GraphInput* input = before.find_input(name))
+  for (const auto& [name, split] : after.states) {
+    const GraphInput* const input = before.find_input(name);
+    if (input == nullptr) continue;
+    const auto known = shardings.find(name);
+    if (known == shardings.end())
       shardings.emplace(name, passes::sharding_of(before.shape(input->value), split, axis));
+    else if (std::find(known->second.split.begin(), known->second.split.end(), axis) == known->second.split.end())
+      known->second = passes::split_further(known->second, split, axis);
+  }
 }
 
 passes::DimensionPartition split_batch(const Graph& graph, const passes::DimensionOptions& options,
@@ -200,8 +214,8 @@ void split_weights(TrainingStep& step, const spec::RunSpec& spec, int ranks) {
 }
 
 Shardings split_weights(MicroBatch& micro, Graph& update, std::vector<SlotSpec>& slots,
-                        const std::vector<models::ParameterSpec>& parameters, const spec::RunSpec& spec, int ranks) {
-  Shardings shardings;
+                        const std::vector<models::ParameterSpec>& parameters, const spec::RunSpec& spec, int ranks,
+                        Shardings shardings) {
   if (ranks == 1) return shardings;
   passes::DimensionOptions options = dimension_options_of(micro.graph, slots, parameters, spec, ranks);
   for (const TrainedParameter& parameter : micro.trained)

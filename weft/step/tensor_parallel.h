@@ -17,8 +17,10 @@ namespace weft::step {
 void split_weights(TrainingStep& step, const spec::RunSpec& spec, int ranks);
 
 /// The same of a pipeline before it is cut: of a micro-batch, of the update of all its weights, and of the update's
-/// slots. Returns how states are split; nothing with one rank. The gradient of a weight is split as the weight is.
+/// slots. Returns how states are split, those included that ranks along the axis data split (`shardings`). The gradient
+/// of a weight is split as the weight is.
 Shardings split_weights(MicroBatch& micro, Graph& update, std::vector<SlotSpec>& slots,
-                        const std::vector<models::ParameterSpec>& parameters, const spec::RunSpec& spec, int ranks);
+                        const std::vector<models::ParameterSpec>& parameters, const spec::RunSpec& spec, int ranks,
+                        Shardings shardings);
 
 }  // namespace weft::step

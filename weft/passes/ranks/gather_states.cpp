@@ -93,8 +93,9 @@ class StateGatherer {
     }
     for (size_t dimension = 0; dimension < rest.split.size(); ++dimension) {
       if (!rest.split[dimension]) continue;
+      const int64_t blocks = blocks_of(rest, static_cast<int>(dimension));
       const MeshAxis axis = *std::exchange(rest.split[dimension], std::nullopt);
-      own = gather_dimension(result_, own, static_cast<int>(dimension), rest.blocks, axis, part_shape(rest),
+      own = gather_dimension(result_, own, static_cast<int>(dimension), blocks, axis, part_shape(rest),
                              fmt::format("{}.{}", name, axis.name));
     }
     return own;

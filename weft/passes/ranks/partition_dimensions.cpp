@@ -7,6 +7,7 @@
 
 #include "weft/base/error.h"
 #include "weft/graph/collective.h"
+#include "weft/graph/tensor_parts.h"
 #include "weft/ops/ops.h"
 #include "weft/passes/ranks/dimension_forms.h"
 #include "weft/passes/ranks/dimension_rules.h"
@@ -69,9 +70,11 @@ class DimensionBuilder {
     const auto split = forms_.states.find(input.name);
     if (split == forms_.states.end()) {
       mapped_[index_of(input.value)] = result_.add_input(input.kind, input.name, type);
+      if (input.sharding) result_.set_sharding(input.name, *input.sharding);
       return;
     }
-    const Sharding sharding = sharding_of(type.shape, split->second, axis_);
+    const Sharding sharding = input.sharding ? split_further(*input.sharding, split->second, axis_)
+                                             : sharding_of(type.shape, split->second, axis_);
     type.shape = part_shape(sharding);
     mapped_[index_of(input.value)] = result_.add_input(input.kind, input.name, type);
     result_.set_sharding(input.name, sharding);
@@ -231,10 +234,17 @@ DimensionPartition partition_dimensions(const Graph& graph, const DimensionOptio
 }
 
 Sharding sharding_of(const Shape& whole, const DimensionSplit& split, const MeshAxis& axis) {
-  check(split.dimension >= 0 && split.dimension < whole.rank(), "a dimension of the tensor");
-  Sharding sharding{.whole = whole, .blocks = split.blocks};
-  sharding.split.resize(static_cast<size_t>(whole.rank()));
-  sharding.split[static_cast<size_t>(split.dimension)] = axis;
+  return split_further({.whole = whole}, split, axis);
+}
+
+Sharding split_further(Sharding sharding, const DimensionSplit& split, const MeshAxis& axis) {
+  check(split.dimension >= 0 && split.dimension < sharding.whole.rank(), "a dimension of the tensor");
+  sharding.split.resize(static_cast<size_t>(sharding.whole.rank()));
+  auto& along = sharding.split[static_cast<size_t>(split.dimension)];
+  check(!along && sharding.blocks == 1, "a dimension that no other axis splits");
+  along = axis;
+  sharding.blocks = split.blocks;
+  check(blocks_of(sharding, split.dimension) == split.blocks, "blocks of the last dimension that is split");
   return sharding;
 }
 

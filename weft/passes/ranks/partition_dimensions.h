@@ -33,7 +33,7 @@ struct OpenWeight {
 struct DimensionOptions {
   MeshAxis axis;
   std::map<std::string, DimensionSplit> states = {};           // that are split so
-  std::map<std::string, OpenWeight> open = {};                 // that may be
+  std::map<std::string, OpenWeight> open = {};                 // that may be, by dimensions no other axis splits
   std::set<std::string> followers = {};                        // states that are split where what they meet is
   std::map<std::string, std::vector<std::string>> slots = {};  // by weight: states of its shape that are split as it is
   std::set<std::string> terms = {};                            // scalar inputs that each rank has as a term of a sum
@@ -64,5 +64,7 @@ DimensionPartition partition_dimensions(const Graph& graph, const DimensionOptio
 
 /// The sharding of a tensor that is split so.
 Sharding sharding_of(const Shape& whole, const DimensionSplit& split, const MeshAxis& axis);
+/// That of one which other axes split already, by other dimensions.
+Sharding split_further(Sharding sharding, const DimensionSplit& split, const MeshAxis& axis);
 
 }  // namespace weft::passes

@@ -150,7 +150,7 @@ PartsRecord parts_from(const json& j, const std::string& name) {
     const int64_t count = parts_of(sharding), files = static_cast<int64_t>(sharding.on.size());
     const bool is_split = sharding.on.empty() && count > 1 && count == parts.ranks;
     const bool is_on_some =
-        files > 0 && sharding.on.back() < parts.ranks && (axis_of(sharding) == nullptr || count == files);
+        files > 0 && sharding.on.back() < parts.ranks && (sharding.is_replicated() || count == files);
     if ((!is_split && !is_on_some) || sharding.partial)
       fail(ErrorKind::data, "'{}' is damaged: '{}' of '{}' is no split over {} ranks", name, to_string(sharding),
            tensor, parts.ranks);
