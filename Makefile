@@ -9,7 +9,7 @@ JOBS ?= $(shell nproc)
 help:  ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: build  ## Train a residual network on Fashion-MNIST (about five minutes on two cores)
+demo: build  ## Train a residual network on Fashion-MNIST (two to nine minutes on two cores)
 	@tools/install_packages.sh demo
 	$(BUILD)/weft train recipes/demo.toml $(if $(RUN),--run $(RUN))
 
