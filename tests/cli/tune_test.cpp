@@ -1,8 +1,10 @@
 // weft tune as a user runs it: on small pictures, an mlp and some epochs.
 #include "tests/cli/run_files.h"
 #include "weft/base/cores.h"
+#include "weft/base/files.h"
 #include "weft/tune/optuna_storage.h"
 #include "weft/tune/owner.h"
+#include "weft/tune/study.h"
 
 namespace weft::cli_tests {
 namespace {
@@ -404,6 +406,22 @@ TEST_F(TuneTest, ARunThatThePowerCutTookOutOfTheStudyIsBegunAnew) {
   ASSERT_EQ(weft({"tune", "--resume", "study", "--trials", "2"}).code, 0);
   EXPECT_EQ(count(shown(), "finished"), 2);
   EXPECT_FALSE(fs::exists(path("study/runs/0001/of_before")));
+}
+
+TEST_F(TuneTest, ARecipeThatThePowerCutTookIsWrittenAgain) {
+  ASSERT_EQ(weft(tune({"--trials", "1"})).code, 0);
+  {
+    tune::Study study = tune::Study::open(path("study"));
+    tune::StudyTrial trial = study.trials().at(0);
+    trial.state = tune::StudyTrial::State::interrupted;
+    trial.results.clear();
+    study.update(trial);
+  }
+  fs::remove_all(path("study/runs/0000"));
+  write_all(path("study/trials/0000.toml"), "");
+  ASSERT_EQ(weft({"tune", "--resume", "study", "--trials", "1"}).code, 0);
+  EXPECT_EQ(count(shown(), "finished"), 1);
+  EXPECT_NE(read_text(path("study/trials/0000.toml")), "");
 }
 
 TEST_F(TuneTest, ChoosesTheRecipeWhereThereAreDataAlone) {

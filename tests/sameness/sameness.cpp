@@ -50,7 +50,7 @@ struct Strategy {
   std::function<spec::RunSpec(const PipelineRig&)> spec;
 };
 
-std::vector<Strategy> strategies() {
+std::vector<Strategy> strategies(const PipelineModel& model) {
   std::vector<Strategy> all;
   const auto meshed = [](int data, int tensor, int zero, bool sequence = false) {
     return [=](const PipelineRig& rig) {
@@ -75,6 +75,15 @@ std::vector<Strategy> strategies() {
   }
   all.push_back({"data 2 x tensor 2", meshed(2, 2, 0)});
   all.push_back({"data 2 x pipeline 2", [](const PipelineRig& rig) { return rig.pipelined(2, "1f1b", 2); }});
+  if (!model.options.contains("experts")) return all;
+  for (const auto& [name, mesh] :
+       {std::pair("data 2", meshed(2, 1, 0)), {"data 4", meshed(4, 1, 0)}, {"data 2 x tensor 2", meshed(2, 2, 0)}})
+    all.push_back({fmt::format("{}, experts divided", name), [mesh = mesh](const PipelineRig& rig) {
+                     spec::RunSpec spec = mesh(rig);
+                     spec.shard.experts = "data";
+                     spec::resolve(spec);
+                     return spec;
+                   }});
   return all;
 }
 
@@ -95,7 +104,7 @@ TEST_P(Sameness, LossesOfTwentySteps) {
   // Over few numbers batch norm makes of any rounding a large step.
   if (has_statistics) rig.change = [](spec::RunSpec& spec) { spec.optimizer.learning_rate = 1e-4; };
   const StepsResult alone = rig.alone(kSteps);
-  for (const Strategy& strategy : strategies()) {
+  for (const Strategy& strategy : strategies(GetParam())) {
     spec::RunSpec spec = strategy.spec(rig);
     if (has_statistics && spec.mesh.data > 1) spec.batch_norm = "synchronised";
     try {

@@ -235,9 +235,12 @@ void AtomicFile::write(const void* data, size_t bytes) {
   }
 }
 
-void AtomicFile::commit() {
-  const bool synced =
-      fsync(descriptor_) == 0 || (direct_ && (errno == EINVAL || errno == EROFS));  // of pipes there is nothing to sync
+void AtomicFile::commit() { put_in_place(/*waits_for_disk=*/true); }
+void AtomicFile::commit_unsynced() { put_in_place(/*waits_for_disk=*/false); }
+
+void AtomicFile::put_in_place(bool waits_for_disk) {
+  const bool synced = !waits_for_disk || fsync(descriptor_) == 0 ||
+                      (direct_ && (errno == EINVAL || errno == EROFS));  // of pipes there is nothing to sync
   if (!synced) fail_system("sync", path_);
   const auto give_up = [&](const char* verb) {
     const int code = errno;
@@ -250,7 +253,7 @@ void AtomicFile::commit() {
   if (!closed) give_up("close");
   if (direct_) return;
   if (rename(temporary_.c_str(), target_.c_str()) != 0) give_up("rename to");
-  sync_directory(target_.parent_path());
+  if (waits_for_disk) sync_directory(target_.parent_path());
 }
 
 bool is_temporary(const std::filesystem::path& path, std::span<const std::string_view> names) {
@@ -274,6 +277,12 @@ void write_atomically(const std::filesystem::path& path, std::string_view conten
   AtomicFile file(path);
   file.write(content.data(), content.size());
   file.commit();
+}
+
+void replace_file(const std::filesystem::path& path, std::string_view content) {
+  AtomicFile file(path);
+  file.write(content.data(), content.size());
+  file.commit_unsynced();
 }
 
 void sync_directory(const std::filesystem::path& directory) {

@@ -33,11 +33,14 @@ class AtomicFile {
   AtomicFile& operator=(const AtomicFile&) = delete;
   void write(const void* data, size_t bytes);
   void commit();
+  /// Without waiting for the disk: a power cut may leave the file empty, or as it was.
+  void commit_unsynced();
   /// Of what has been written so far.
   uint64_t bytes() const { return bytes_; }
   uint32_t checksum() const { return checksum_; }
 
  private:
+  void put_in_place(bool waits_for_disk);
   std::filesystem::path path_, target_, temporary_;
   bool direct_ = false;
   int descriptor_ = -1;
@@ -54,6 +57,8 @@ bool is_temporary(const std::filesystem::path& path, std::span<const std::string
 void remove_temporaries(const std::filesystem::path& directory, std::span<const std::string_view> names);
 
 void write_atomically(const std::filesystem::path& path, std::string_view content);
+/// Without waiting for the disk: a power cut may leave the file empty, or as it was.
+void replace_file(const std::filesystem::path& path, std::string_view content);
 
 /// Syncs the directory entry itself, so that a rename in it survives a power cut.
 void sync_directory(const std::filesystem::path& directory);

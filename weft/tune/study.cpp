@@ -319,11 +319,17 @@ std::optional<StudyTrial> Study::change(
 }
 
 void Study::update(const StudyTrial& trial) {
-  Transaction transaction(*database_,
-                          trial.state == StudyTrial::State::running ? Outlives::process : Outlives::power_cut);
+  Transaction transaction(*database_, Outlives::process);
   write(trial);
   transaction.commit();
   remember(trial);
+  is_synced_ = is_synced_ && trial.state == StudyTrial::State::running;
+}
+
+void Study::sync() {
+  if (is_synced_) return;
+  write_setting("format", kFormat);  // the disk is waited for where something is written: all before it is there, too
+  is_synced_ = true;
 }
 
 namespace {

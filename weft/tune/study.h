@@ -99,8 +99,10 @@ class Study {
   /// something; the number of a new trial is how many there are. A power cut may undo this, as it ends what runs.
   std::optional<StudyTrial> change(
       const std::function<std::optional<StudyTrial>(const std::vector<StudyTrial>& trials)>& decide);
-  /// Writes a trial that this process owns. A power cut does not undo that of a trial that does not run.
+  /// Writes a trial that this process owns. A power cut may undo it until sync().
   void update(const StudyTrial& trial);
+  /// Waits until what was written of trials that have ended outlives a power cut.
+  void sync();
 
  private:
   Study(std::filesystem::path folder, std::unique_ptr<Database> database, StudySettings settings)
@@ -116,6 +118,7 @@ class Study {
   StudySettings settings_;
   std::vector<StudyTrial> known_;  // as the database had them
   int64_t known_version_ = -1;     // of it then
+  bool is_synced_ = true;
 };
 
 /// As searchers and schedulers see the trials.

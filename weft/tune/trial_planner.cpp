@@ -23,6 +23,10 @@ PlannedTrial TrialPlanner::plan(int64_t number, const Values& values) {
   return planned_by(number, values);
 }
 
+std::string TrialPlanner::recipe(const Values& values) const {
+  return spec::print_recipe(trial_spec(settings_, values, library_), library_);
+}
+
 void TrialPlanner::guess(int64_t number, const Values& values) {
   try {
     ahead_ = planned_by(number, values);
@@ -32,11 +36,7 @@ void TrialPlanner::guess(int64_t number, const Values& values) {
 }
 
 PlannedTrial TrialPlanner::planned_by(int64_t number, const Values& values) const {
-  const spec::RunSpec spec = trial_spec(settings_, values, library_);
-  return {.number = number,
-          .values = values,
-          .plan = plan_trial(spec, library_),
-          .recipe = spec::print_recipe(spec, library_)};
+  return {.number = number, .values = values, .plan = plan_trial(trial_spec(settings_, values, library_), library_)};
 }
 
 }  // namespace weft::tune

@@ -1,4 +1,4 @@
-// Plans trials for a tuner: what one takes and its recipe, where it can be ahead of its turn.
+// Plans trials for a tuner: what one takes, where it can be ahead of its turn, and its recipe.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,6 @@ struct PlannedTrial {
   int64_t number = 0;  // that it would have
   Values values;
   TrialPlan plan;
-  std::string recipe;
 };
 
 class TrialPlanner {
@@ -25,6 +24,9 @@ class TrialPlanner {
 
   /// Of the trial with this number: as it was guessed, where the guess was right. Error where it cannot be planned.
   PlannedTrial plan(int64_t number, const Values& values);
+
+  /// What its run trains.
+  std::string recipe(const Values& values) const;
 
   /// Whether a guess at the next trial is wanted. Guesses about a searcher that learns from every result are wrong:
   /// after the first wrong one there are no more.

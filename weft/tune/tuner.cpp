@@ -8,6 +8,7 @@
 #include <cmath>
 #include <map>
 #include <memory>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -94,6 +95,7 @@ class Tuner {
       stop_poor_trials();
       if (is_over()) break;
       fill_workers();
+      study_.sync();  // behind the start of the next trials: they need not wait for the disk
       plan_ahead();
       if (workers_.empty() && trained_.empty() && nothing_left_) break;
       tell_status();
@@ -101,6 +103,7 @@ class Tuner {
       wait_for_news();
     }
     interrupt_all();
+    study_.sync();
     trainers_.dismiss_idle();
     tell_of_workers();
     TuneOutcome outcome{.was_stopped = wants_stop()};
@@ -213,13 +216,10 @@ class Tuner {
         .has_value();
   }
 
-  /// Plans a new trial and writes its recipe; false where it cannot or must not train, which is recorded.
+  /// Plans a new trial; false where it cannot or must not train, which is recorded.
   bool prepare(StudyTrial& trial) {
-    std::string recipe;
     try {
-      PlannedTrial planned = planner_.plan(trial.number, trial.values);
-      trial.plan = planned.plan;
-      recipe = std::move(planned.recipe);
+      trial.plan = planner_.plan(trial.number, trial.values).plan;
     } catch (const std::exception& error) {
       trial.state = State::failed;
       trial.reason = error.what();
@@ -231,10 +231,16 @@ class Tuner {
     if (rungs_of(settings_.scheduler, trial.bracket).size() == 1) trial.target = trial.plan.epochs;
     std::error_code code;
     fs::remove_all(study_.run_of(trial.number), code);  // of a trial that a power cut has taken out of the study
-    write_atomically(study_.recipe_of(trial.number), recipe);
     refused_in_a_row_ = 0;
     keep(trial);
     return true;
+  }
+
+  /// Anew where another process wrote it: a power cut may have taken that.
+  void require_recipe(const StudyTrial& trial) {
+    if (own_recipes_.contains(trial.number)) return;
+    replace_file(study_.recipe_of(trial.number), planner_.recipe(trial.values));
+    own_recipes_.insert(trial.number);
   }
 
   /// While all workers train: plans the trial that would be next by what is known now, so that no worker waits for its
@@ -298,6 +304,7 @@ class Tuner {
       for (const auto& [key, value] : trial.values)
         job.options.insert(job.options.end(), {"--set", key + "=" + shown(value)});
     job.options.insert(job.options.end(), {"--pause-after", std::to_string(trial.target), "--quiet"});
+    if (!job.goes_on) require_recipe(trial);
     if (is_here && !job.goes_on) fs::remove_all(job.run, code);  // what a process left that died before its run began
     std::unique_ptr<Training> training = is_here ? trainers_.train(job) : server_->train(job);
     if (training == nullptr) return false;
@@ -472,6 +479,7 @@ class Tuner {
   const std::string owner_;
   TrialChooser chooser_;
   TrialPlanner planner_;
+  std::set<int64_t> own_recipes_;  // trials whose recipe this process has written
   std::vector<Constraint> constraints_;
   int64_t memory_ = 0;  // bytes, of all trials together
   std::vector<Worker> workers_;
