@@ -23,15 +23,6 @@ std::optional<int> last_split(const Sharding& sharding) {
   return std::nullopt;
 }
 
-/// The axes that split the tensor, in the order in which they number its parts: the last one's follow each other.
-std::vector<MeshAxis> axes_of(const Sharding& sharding) {
-  std::vector<MeshAxis> axes;
-  if (sharding.flat) axes.push_back(*sharding.flat);
-  for (const std::optional<MeshAxis>& axis : sharding.split)
-    if (axis) axes.push_back(*axis);
-  return axes;
-}
-
 bool is_axis_name(std::string_view name) {
   return !name.empty() &&
          std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalpha(c) || c == '_'; });
@@ -70,17 +61,6 @@ std::optional<Shape> parse_dims(std::string_view text) {
   return Shape(std::move(dims));
 }
 
-/// Each once, and no more parts in all than there can be ranks.
-bool has_sensible_axes(const Sharding& sharding) {
-  std::set<std::string> names;
-  double parts = 1;
-  for (const MeshAxis& axis : axes_of(sharding)) {
-    if (!names.insert(axis.name).second) return false;
-    parts *= static_cast<double>(axis.size);
-  }
-  return parts <= std::numeric_limits<int>::max();
-}
-
 /// Nothing where a part of it makes no sense.
 std::optional<Sharding> read_sharding(std::string_view text) {
   constexpr std::string_view kOf = " of (";
@@ -113,7 +93,6 @@ std::optional<Sharding> read_sharding(std::string_view text) {
     terms.remove_prefix(close + 1);
     if (terms.starts_with(' ')) terms.remove_prefix(1);
   }
-  if (!has_sensible_axes(sharding)) return std::nullopt;
   return sharding;
 }
 
@@ -173,7 +152,7 @@ Mesh parse_mesh(std::string_view text) {
   return Mesh(std::move(axes));
 }
 
-bool Sharding::is_replicated() const { return !partial && axes_of(*this).empty(); }
+bool Sharding::is_replicated() const { return !flat && !partial && !last_split(*this); }
 
 int64_t flat_part_elements(int64_t elements, int64_t ranks) {
   constexpr int64_t kUnit = kAlignment / 4;  // elements of f32 in a cache line
@@ -233,9 +212,31 @@ int64_t blocks_of(const Sharding& sharding, int dimension) {
   return last_split(sharding) == dimension ? sharding.blocks : 1;
 }
 
+namespace {
+
+/// The axes that split the tensor, in the order in which they number its parts: the last one's follow each other.
+std::vector<const MeshAxis*> axes_of(const Sharding& sharding) {
+  std::vector<const MeshAxis*> axes;
+  if (sharding.flat) axes.push_back(&*sharding.flat);
+  for (const std::optional<MeshAxis>& axis : sharding.split)
+    if (axis) axes.push_back(&*axis);
+  return axes;
+}
+
+}  // namespace
+
+bool names_each_axis_once(const Sharding& sharding) {
+  const std::vector<const MeshAxis*> axes = axes_of(sharding);
+  return std::all_of(axes.begin(), axes.end(), [&](const MeshAxis* axis) {
+    return std::count_if(axes.begin(), axes.end(), [&](const MeshAxis* other) { return other->name == axis->name; }) ==
+           1;
+  });
+}
+
 int64_t parts_of(const Sharding& sharding) {
+  constexpr int64_t kMost = std::numeric_limits<int>::max();  // ranks, which files may exceed
   int64_t parts = 1;
-  for (const MeshAxis& axis : axes_of(sharding)) parts *= axis.size;
+  for (const MeshAxis* const axis : axes_of(sharding)) parts = axis->size > kMost / parts ? kMost : parts * axis->size;
   return parts;
 }
 
@@ -319,7 +320,7 @@ void put_part(Tensor& whole, const Tensor& part, const Sharding& sharding, int64
 
 int64_t coordinate_of(const Sharding& sharding, const Mesh& mesh, int64_t rank) {
   int64_t number = 0;
-  for (const MeshAxis& axis : axes_of(sharding)) number = number * axis.size + mesh.coordinate(rank, axis.name);
+  for (const MeshAxis* const axis : axes_of(sharding)) number = number * axis->size + mesh.coordinate(rank, axis->name);
   return number;
 }
 
@@ -327,10 +328,10 @@ std::vector<int> holders_of(const Sharding& sharding, const Mesh& mesh) { return
 
 std::vector<int> holders_of(const Sharding& sharding, const Mesh& mesh, int64_t first) {
   std::vector<int> holders{static_cast<int>(first)};
-  for (const MeshAxis& axis : axes_of(sharding)) {
+  for (const MeshAxis* const axis : axes_of(sharding)) {
     std::vector<int> more;
     for (const int holder : holders)
-      for (const int rank : mesh.group_of(holder, axis.name)) more.push_back(rank);
+      for (const int rank : mesh.group_of(holder, axis->name)) more.push_back(rank);
     holders = std::move(more);
   }
   return holders;

@@ -10,8 +10,11 @@
 
 namespace weft {
 
-/// Into how many parts the tensor is split: 1 where nothing splits it.
+/// Into how many parts the tensor is split: 1 where nothing splits it. At most as many as there can be ranks.
 int64_t parts_of(const Sharding& sharding);
+
+/// Whether no axis splits the tensor twice: one that was read from a file may say so.
+bool names_each_axis_once(const Sharding& sharding);
 
 /// In how many blocks that dimension is split.
 int64_t blocks_of(const Sharding& sharding, int dimension);

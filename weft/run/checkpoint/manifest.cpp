@@ -151,7 +151,7 @@ PartsRecord parts_from(const json& j, const std::string& name) {
     const bool is_split = sharding.on.empty() && count > 1 && count == parts.ranks;
     const bool is_on_some =
         files > 0 && sharding.on.back() < parts.ranks && (sharding.is_replicated() || count == files);
-    if ((!is_split && !is_on_some) || sharding.partial)
+    if ((!is_split && !is_on_some) || sharding.partial || !names_each_axis_once(sharding))
       fail(ErrorKind::data, "'{}' is damaged: '{}' of '{}' is no split over {} ranks", name, to_string(sharding),
            tensor, parts.ranks);
     parts.shardings.emplace(tensor, sharding);
