@@ -72,36 +72,39 @@ class MeasuredRun : public ::testing::Test {
         << R"({"kind":"epoch","step":160,"epoch":4,"validation_accuracy":null,"validation_loss":null,"train_sec)";
   }
   void TearDown() override { fs::remove_all(run_); }
+  run::MetricsHistory history() const { return run::read_metrics(run_ / "metrics.jsonl"); }
   fs::path run_;
 };
 
 TEST_F(MeasuredRun, CurvesHoldWhatIsFinite) {
-  const Measured measured = measured_curve(run_, "validation_accuracy");
+  const Measured measured = measured_curve(history(), "validation_accuracy");
   EXPECT_EQ(measured.curve, (std::vector<std::pair<int64_t, double>>{{1, 0.5}, {2, 0.75}, {3, 0.7}}));
-  EXPECT_FALSE(measured_curve(run_, "validation_f1").is_known);
+  EXPECT_FALSE(measured_curve(history(), "validation_f1").is_known);
 }
 
 TEST_F(MeasuredRun, AllObjectivesAreOfTheBestEvaluation) {
   const auto objectives = parse_objectives("validation_accuracy,validation_loss,parameters,memory,size,latency,seconds",
                                            standard_entries());
-  EXPECT_EQ(measure(run_, objectives, {.parameters = 7, .memory = 9}, Deployed{.bytes = 123, .latency_seconds = 0.5}),
-            (std::vector<double>{0.75, 0.9, 7, 9, 123, 0.5, 4.5}));
+  EXPECT_EQ(
+      measure(history(), objectives, {.parameters = 7, .memory = 9}, Deployed{.bytes = 123, .latency_seconds = 0.5}),
+      (std::vector<double>{0.75, 0.9, 7, 9, 123, 0.5, 4.5}));
 }
 
 TEST_F(MeasuredRun, WhatACopyHasFromItsOriginDoesNotCount) {
   const auto objectives = parse_objectives("validation_accuracy,validation_loss", standard_entries());
-  EXPECT_EQ(measured_curve(run_, "validation_accuracy", 2).curve, (std::vector<std::pair<int64_t, double>>{{3, 0.7}}));
-  EXPECT_EQ(measure(run_, objectives, {}, {}, 2), (std::vector<double>{0.7, 0.8}));
-  EXPECT_EQ(measure(run_, objectives, {}, {}, 3), std::nullopt);
-  EXPECT_EQ(measured_seconds(run_, 2), 1.5);
+  EXPECT_EQ(measured_curve(history(), "validation_accuracy", 2).curve,
+            (std::vector<std::pair<int64_t, double>>{{3, 0.7}}));
+  EXPECT_EQ(measure(history(), objectives, {}, {}, 2), (std::vector<double>{0.7, 0.8}));
+  EXPECT_EQ(measure(history(), objectives, {}, {}, 3), std::nullopt);
+  EXPECT_EQ(measured_seconds(history(), 2), 1.5);
 }
 
 TEST_F(MeasuredRun, WhatIsToBeDeployedHasNoValuesBefore) {
-  EXPECT_EQ(measure(run_, parse_objectives("validation_accuracy,size", standard_entries()), {}), std::nullopt);
+  EXPECT_EQ(measure(history(), parse_objectives("validation_accuracy,size", standard_entries()), {}), std::nullopt);
 }
 
 TEST_F(MeasuredRun, ARunThatMeasuredNothingHasNoValues) {
-  EXPECT_EQ(measure(run_, parse_objectives("validation_rmse", standard_entries()), {}), std::nullopt);
+  EXPECT_EQ(measure(history(), parse_objectives("validation_rmse", standard_entries()), {}), std::nullopt);
 }
 
 }  // namespace

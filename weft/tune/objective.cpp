@@ -7,8 +7,6 @@
 #include "weft/base/format.h"
 #include "weft/base/names.h"
 #include "weft/base/parse_number.h"
-#include "weft/run/metrics_history.h"
-#include "weft/run/run_directory.h"
 #include "weft/step/monitor.h"
 
 namespace weft::tune {
@@ -120,8 +118,7 @@ Constraint parse_constraint(const std::string& text) {
   return {text, name, text[sign] == '<', *number};
 }
 
-Measured measured_curve(const std::filesystem::path& run, const std::string& metric, int64_t begun) {
-  const run::MetricsHistory history = run::read_metrics(run / "metrics.jsonl");
+Measured measured_curve(const run::MetricsHistory& history, const std::string& metric, int64_t begun) {
   Measured measured;
   const auto found = history.by_epoch.find(metric), epochs = history.by_epoch.find("epoch");
   if (found == history.by_epoch.end() || epochs == history.by_epoch.end()) return measured;
@@ -132,21 +129,21 @@ Measured measured_curve(const std::filesystem::path& run, const std::string& met
   return measured;
 }
 
-double measured_seconds(const std::filesystem::path& run, int64_t begun) {
+double measured_seconds(const run::MetricsHistory& history, int64_t begun) {
   double before = 0, last = 0;
-  for (const auto& [epoch, seconds] : measured_curve(run, "train_seconds").curve) {
+  for (const auto& [epoch, seconds] : measured_curve(history, "train_seconds").curve) {
     if (epoch <= begun) before = seconds;
     last = seconds;
   }
   return last - before;
 }
 
-std::optional<std::vector<double>> measure(const std::filesystem::path& run, const std::vector<Objective>& objectives,
+std::optional<std::vector<double>> measure(const run::MetricsHistory& history, const std::vector<Objective>& objectives,
                                            const TrialPlan& plan, const std::optional<Deployed>& deployed,
                                            int64_t begun) {
   if (!deployed && needs_deployment(objectives)) return std::nullopt;
   const Objective& first = objectives.front();
-  const Measured curve = measured_curve(run, first.name, begun);
+  const Measured curve = measured_curve(history, first.name, begun);
   if (curve.curve.empty()) return std::nullopt;
   const auto best = std::min_element(curve.curve.begin(), curve.curve.end(), [&](const auto& a, const auto& b) {
     return first.loss(a.second) < first.loss(b.second);
@@ -162,9 +159,9 @@ std::optional<std::vector<double>> measure(const std::filesystem::path& run, con
     } else if (objective.name == "latency") {
       values.push_back(deployed->latency_seconds);
     } else if (objective.name == "seconds") {
-      values.push_back(measured_seconds(run));
+      values.push_back(measured_seconds(history));
     } else {
-      const Measured other = measured_curve(run, objective.name, begun);
+      const Measured other = measured_curve(history, objective.name, begun);
       const auto at = std::find_if(other.curve.begin(), other.curve.end(),
                                    [&](const auto& one) { return one.first == best->first; });
       if (at == other.curve.end()) return std::nullopt;

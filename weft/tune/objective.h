@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "weft/library/entries.h"
+#include "weft/run/metrics_history.h"
 
 namespace weft::tune {
 
@@ -68,15 +69,15 @@ struct Measured {
 };
 
 /// Of one metric after each evaluated epoch behind `begun`: what a copy of another trial's run has from that does not
-/// count. Error(io).
-Measured measured_curve(const std::filesystem::path& run, const std::string& metric, int64_t begun = 0);
+/// count.
+Measured measured_curve(const run::MetricsHistory& history, const std::string& metric, int64_t begun = 0);
 /// Of training, behind the epoch `begun`.
-double measured_seconds(const std::filesystem::path& run, int64_t begun = 0);
+double measured_seconds(const run::MetricsHistory& history, int64_t begun = 0);
 
 /// The values of all objectives of a run that has stopped: metrics at the evaluation that is the best by the first
 /// metric, as the checkpoint `best` has it, behind the epoch `begun`. nullopt where a metric has not been measured, or
-/// an objective needs `deployed` and there is none. Error(io).
-std::optional<std::vector<double>> measure(const std::filesystem::path& run, const std::vector<Objective>& objectives,
+/// an objective needs `deployed` and there is none.
+std::optional<std::vector<double>> measure(const run::MetricsHistory& history, const std::vector<Objective>& objectives,
                                            const TrialPlan& plan, const std::optional<Deployed>& deployed = {},
                                            int64_t begun = 0);
 

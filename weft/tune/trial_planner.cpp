@@ -36,7 +36,11 @@ void TrialPlanner::guess(int64_t number, const Values& values) {
 }
 
 PlannedTrial TrialPlanner::planned_by(int64_t number, const Values& values) const {
-  return {.number = number, .values = values, .plan = plan_trial(trial_spec(settings_, values, library_), library_)};
+  const spec::RunSpec spec = trial_spec(settings_, values, library_);
+  return {.number = number,
+          .values = values,
+          .plan = plan_trial(spec, library_),
+          .recipe = spec::print_recipe(spec, library_)};
 }
 
 }  // namespace weft::tune

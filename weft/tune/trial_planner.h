@@ -15,6 +15,7 @@ struct PlannedTrial {
   int64_t number = 0;  // that it would have
   Values values;
   TrialPlan plan;
+  std::string recipe;
 };
 
 class TrialPlanner {
@@ -25,7 +26,7 @@ class TrialPlanner {
   /// Of the trial with this number: as it was guessed, where the guess was right. Error where it cannot be planned.
   PlannedTrial plan(int64_t number, const Values& values);
 
-  /// What its run trains.
+  /// Of a trial that was planned before.
   std::string recipe(const Values& values) const;
 
   /// Whether a guess at the next trial is wanted. Guesses about a searcher that learns from every result are wrong:

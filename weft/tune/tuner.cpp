@@ -78,7 +78,8 @@ class Tuner {
         begin_(hooks.clock()),
         owner_(this_process()),
         chooser_(library, study, limits.trials, owner_, hooks.note),
-        planner_(library, settings_) {
+        planner_(library, settings_),
+        places_(places_here(settings_)) {
     for (const std::string& text : settings_.constraints) constraints_.push_back(parse_constraint(text));
     memory_ = memory_limit_bytes();
     if (const fs::path storage = study_.storage(); !storage.empty()) {
@@ -207,8 +208,7 @@ class Tuner {
               ++count;
               bytes += other.plan.memory;
             }
-          if (count >= places_here(settings_) || (count > 0 && bytes + trial.plan.memory > memory_))
-            return std::nullopt;
+          if (count >= places_ || (count > 0 && bytes + trial.plan.memory > memory_)) return std::nullopt;
           StudyTrial placed = trial;
           placed.owner = owner_here(owner_);
           return placed;
@@ -216,10 +216,13 @@ class Tuner {
         .has_value();
   }
 
-  /// Plans a new trial; false where it cannot or must not train, which is recorded.
+  /// Plans a new trial and writes its recipe; false where it cannot or must not train, which is recorded.
   bool prepare(StudyTrial& trial) {
+    std::string recipe;
     try {
-      trial.plan = planner_.plan(trial.number, trial.values).plan;
+      PlannedTrial planned = planner_.plan(trial.number, trial.values);
+      trial.plan = planned.plan;
+      recipe = std::move(planned.recipe);
     } catch (const std::exception& error) {
       trial.state = State::failed;
       trial.reason = error.what();
@@ -231,16 +234,15 @@ class Tuner {
     if (rungs_of(settings_.scheduler, trial.bracket).size() == 1) trial.target = trial.plan.epochs;
     std::error_code code;
     fs::remove_all(study_.run_of(trial.number), code);  // of a trial that a power cut has taken out of the study
+    write_recipe(trial.number, recipe);
     refused_in_a_row_ = 0;
     keep(trial);
     return true;
   }
 
-  /// Anew where another process wrote it: a power cut may have taken that.
-  void require_recipe(const StudyTrial& trial) {
-    if (own_recipes_.contains(trial.number)) return;
-    replace_file(study_.recipe_of(trial.number), planner_.recipe(trial.values));
-    own_recipes_.insert(trial.number);
+  void write_recipe(int64_t trial, const std::string& recipe) {
+    replace_file(study_.recipe_of(trial), recipe);
+    own_recipes_.insert(trial);
   }
 
   /// While all workers train: plans the trial that would be next by what is known now, so that no worker waits for its
@@ -304,7 +306,8 @@ class Tuner {
       for (const auto& [key, value] : trial.values)
         job.options.insert(job.options.end(), {"--set", key + "=" + shown(value)});
     job.options.insert(job.options.end(), {"--pause-after", std::to_string(trial.target), "--quiet"});
-    if (!job.goes_on) require_recipe(trial);
+    // A power cut may have taken a recipe that another process wrote.
+    if (!job.goes_on && !own_recipes_.contains(trial.number)) write_recipe(trial.number, planner_.recipe(trial.values));
     if (is_here && !job.goes_on) fs::remove_all(job.run, code);  // what a process left that died before its run began
     std::unique_ptr<Training> training = is_here ? trainers_.train(job) : server_->train(job);
     if (training == nullptr) return false;
@@ -412,11 +415,14 @@ class Tuner {
   }
 
   void take_results(StudyTrial& trial, const std::optional<Deployed>& deployed) const {
-    const fs::path run = study_.run_of(trial.number);
-    trial.curve = measured_curve(run, settings_.objectives.front().name, trial.begun).curve;
-    if (const auto values = measure(run, settings_.objectives, trial.plan, deployed, trial.begun))
+    const run::MetricsHistory history = metrics_of(trial);
+    trial.curve = measured_curve(history, settings_.objectives.front().name, trial.begun).curve;
+    if (const auto values = measure(history, settings_.objectives, trial.plan, deployed, trial.begun))
       trial.results = *values;
-    trial.seconds = measured_seconds(run, trial.begun);
+    trial.seconds = measured_seconds(history, trial.begun);
+  }
+  run::MetricsHistory metrics_of(const StudyTrial& trial) const {
+    return run::read_metrics(study_.run_of(trial.number) / "metrics.jsonl");
   }
 
   /// By the scheduler, from what running trials have measured so far.
@@ -425,7 +431,7 @@ class Tuner {
     for (Worker& worker : workers_) {
       if (worker.trial.is_cut || hooks_.clock() - worker.looked < kLookSeconds) continue;
       worker.looked = hooks_.clock();
-      worker.trial.curve = measured_curve(study_.run_of(worker.trial.number), settings_.objectives.front().name).curve;
+      worker.trial.curve = measured_curve(metrics_of(worker.trial), settings_.objectives.front().name).curve;
       std::vector<StudyTrial> trials = study_.trials();
       trials[static_cast<size_t>(worker.trial.number)] = worker.trial;
       if (!should_stop(settings_.scheduler, progress_of(settings_, trials), static_cast<size_t>(worker.trial.number)))
@@ -481,7 +487,8 @@ class Tuner {
   TrialPlanner planner_;
   std::set<int64_t> own_recipes_;  // trials whose recipe this process has written
   std::vector<Constraint> constraints_;
-  int64_t memory_ = 0;  // bytes, of all trials together
+  int64_t memory_ = 0;    // bytes, of all trials together
+  const int64_t places_;  // of this host
   std::vector<Worker> workers_;
   bool has_changed_ = false;                // since the last guess: a trial of this process has begun or ended
   std::vector<StudyTrial> trained_;         // their processes have ended; not yet measured as they are deployed
