@@ -285,6 +285,16 @@ void replace_file(const std::filesystem::path& path, std::string_view content) {
   file.commit_unsynced();
 }
 
+void sync_file(const std::filesystem::path& path) {
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) fail_system("open", path);
+  const bool is_synced = fsync(descriptor) == 0;
+  const int code = errno;
+  close(descriptor);
+  errno = code;
+  if (!is_synced) fail_system("sync", path);
+}
+
 void sync_directory(const std::filesystem::path& directory) {
   const std::filesystem::path target = directory.empty() ? "." : directory;
   const int descriptor = open(target.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -60,6 +60,8 @@ void write_atomically(const std::filesystem::path& path, std::string_view conten
 /// Without waiting for the disk: a power cut may leave the file empty, or as it was.
 void replace_file(const std::filesystem::path& path, std::string_view content);
 
+/// Waits until the file's content is on the disk.
+void sync_file(const std::filesystem::path& path);
 /// Syncs the directory entry itself, so that a rename in it survives a power cut.
 void sync_directory(const std::filesystem::path& directory);
 

@@ -80,8 +80,7 @@ void note_parts(TrainingStep& step) {
   for (auto& [name, sharding] : shardings_of_parts(step.graph, step.slots)) {
     for (SlotSpec& slot : step.slots)
       if (slot.name == name) slot.sharding = sharding;
-    for (Graph* const graph : {&step.graph, step.update ? &*step.update : nullptr})
-      if (graph != nullptr && graph->find_input(name) != nullptr) graph->set_sharding(name, sharding);
+    if (step.graph.find_input(name) != nullptr) step.graph.set_sharding(name, sharding);
     step.shardings[name] = sharding;
   }
 }

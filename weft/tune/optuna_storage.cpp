@@ -222,7 +222,7 @@ int64_t OptunaStorage::row_of(const StudyTrial& trial) {
 }
 
 void OptunaStorage::write(const StudyTrial& trial) {
-  Transaction transaction(*database_);
+  Transaction transaction(*database_, Outlives::process);  // each start of a tuner writes all trials again
   const int64_t row = row_of(trial);
   for (const Dimension& dimension : settings_.space.dimensions()) {
     if (!has_value(trial.values, dimension.name)) continue;
@@ -255,6 +255,7 @@ void OptunaStorage::write_values(int64_t row, const StudyTrial& trial) {
     statement.bind(row).bind(static_cast<int64_t>(index));
     bind_number(statement, trial.results[index]);
   }
+  database_->prepare("DELETE FROM trial_intermediate_values WHERE trial_id = ?").bind(row).run();
   for (const auto& [epoch, value] : trial.curve) {
     Statement statement = database_->prepare(
         "INSERT OR REPLACE INTO trial_intermediate_values"

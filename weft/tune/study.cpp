@@ -328,7 +328,8 @@ void Study::update(const StudyTrial& trial) {
 
 void Study::sync() {
   if (is_synced_) return;
-  write_setting("format", kFormat);  // the disk is waited for where something is written: all before it is there, too
+  // The disk is waited for where something changes: all that was committed before is there, too.
+  write_setting("synced", std::to_string(parse_number<int64_t>(read_setting("synced")).value_or(0) + 1));
   is_synced_ = true;
 }
 

@@ -8,13 +8,11 @@
 #include <cmath>
 #include <map>
 #include <memory>
-#include <set>
 #include <thread>
 #include <utility>
 
 #include "weft/base/cores.h"
 #include "weft/base/error.h"
-#include "weft/base/files.h"
 #include "weft/base/format.h"
 #include "weft/base/memory.h"
 #include "weft/run/run_directory.h"
@@ -26,6 +24,7 @@
 #include "weft/tune/refusal.h"
 #include "weft/tune/trial_chooser.h"
 #include "weft/tune/trial_planner.h"
+#include "weft/tune/trial_recipes.h"
 #include "weft/tune/winner.h"
 
 namespace weft::tune {
@@ -79,6 +78,7 @@ class Tuner {
         owner_(this_process()),
         chooser_(library, study, limits.trials, owner_, hooks.note),
         planner_(library, settings_),
+        recipes_(study_),
         places_(places_here(settings_)) {
     for (const std::string& text : settings_.constraints) constraints_.push_back(parse_constraint(text));
     memory_ = memory_limit_bytes();
@@ -96,15 +96,16 @@ class Tuner {
       stop_poor_trials();
       if (is_over()) break;
       fill_workers();
-      study_.sync();  // behind the start of the next trials: they need not wait for the disk
+      sync();
       plan_ahead();
       if (workers_.empty() && trained_.empty() && nothing_left_) break;
       tell_status();
       tell_of_workers();
       wait_for_news();
     }
+    sync();
     interrupt_all();
-    study_.sync();
+    sync();
     trainers_.dismiss_idle();
     tell_of_workers();
     TuneOutcome outcome{.was_stopped = wants_stop()};
@@ -157,8 +158,15 @@ class Tuner {
         next_look_ = hooks_.clock() + kLookSeconds;  // or when a trial of this process ends
         return;
       }
+      sync();  // behind the start of a trial, which need not wait for the disk
       tell_status();
     }
+  }
+
+  /// From then on trials that have ended outlive a power cut, with their recipes.
+  void sync() {
+    recipes_.sync();
+    study_.sync();
   }
 
   /// False where there is nothing to start now.
@@ -181,7 +189,8 @@ class Tuner {
       held_.reset();
       return true;
     }
-    if (!start(*held_)) return false;
+    const bool has_recipe = held_->parent || restore_recipe(*held_);
+    if (has_recipe && !start(*held_)) return false;
     held_.reset();
     return true;
   }
@@ -234,15 +243,27 @@ class Tuner {
     if (rungs_of(settings_.scheduler, trial.bracket).size() == 1) trial.target = trial.plan.epochs;
     std::error_code code;
     fs::remove_all(study_.run_of(trial.number), code);  // of a trial that a power cut has taken out of the study
-    write_recipe(trial.number, recipe);
+    recipes_.write(trial.number, recipe);
     refused_in_a_row_ = 0;
     keep(trial);
     return true;
   }
 
-  void write_recipe(int64_t trial, const std::string& recipe) {
-    replace_file(study_.recipe_of(trial), recipe);
-    own_recipes_.insert(trial);
+  /// Writes the recipe that a power cut has taken. False where that cannot be made any more and the run has not begun,
+  /// which is recorded.
+  bool restore_recipe(StudyTrial& trial) {
+    if (recipes_.has(trial.number)) return true;
+    try {
+      recipes_.write(trial.number, planner_.recipe(trial.values));
+      return true;
+    } catch (const std::exception& error) {
+      std::error_code code;
+      if (fs::exists(study_.run_of(trial.number) / "spec.toml", code)) return true;
+      trial.state = State::failed;
+      trial.reason = error.what();
+      end(trial);
+      return false;
+    }
   }
 
   /// While all workers train: plans the trial that would be next by what is known now, so that no worker waits for its
@@ -306,8 +327,6 @@ class Tuner {
       for (const auto& [key, value] : trial.values)
         job.options.insert(job.options.end(), {"--set", key + "=" + shown(value)});
     job.options.insert(job.options.end(), {"--pause-after", std::to_string(trial.target), "--quiet"});
-    // A power cut may have taken a recipe that another process wrote.
-    if (!job.goes_on && !own_recipes_.contains(trial.number)) write_recipe(trial.number, planner_.recipe(trial.values));
     if (is_here && !job.goes_on) fs::remove_all(job.run, code);  // what a process left that died before its run began
     std::unique_ptr<Training> training = is_here ? trainers_.train(job) : server_->train(job);
     if (training == nullptr) return false;
@@ -409,6 +428,7 @@ class Tuner {
         end(trial);
       }
       trained_.erase(trained_.begin());
+      sync();
     }
     if (room_) room_->leave_alone();
     next_look_ = 0;
@@ -485,7 +505,7 @@ class Tuner {
   const std::string owner_;
   TrialChooser chooser_;
   TrialPlanner planner_;
-  std::set<int64_t> own_recipes_;  // trials whose recipe this process has written
+  TrialRecipes recipes_;
   std::vector<Constraint> constraints_;
   int64_t memory_ = 0;    // bytes, of all trials together
   const int64_t places_;  // of this host

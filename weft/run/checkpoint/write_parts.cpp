@@ -58,7 +58,10 @@ Division divide(const comm::Communicator& ranks, const Mesh& mesh, step::Shardin
   if (has_one_axis)
     return {static_cast<int64_t>(holders.size()), coordinate_of(first, mesh, ranks.rank()),
             std::find(holders.begin(), holders.end(), ranks.rank()) != holders.end()};
-  for (auto& [name, sharding] : in_files) sharding.on = holders_of(sharding, mesh);
+  for (auto& [name, sharding] : in_files) {
+    sharding.on = holders_of(sharding, mesh);
+    check(std::is_sorted(sharding.on.begin(), sharding.on.end()), "axes that split a tensor in the order of the mesh");
+  }
   return {ranks.size(), ranks.rank(), true};
 }
 
