@@ -1,6 +1,6 @@
 // The parts of a tensor that ranks share: how many there are, and who holds them. Where several dimensions are split,
-// each has an axis of its own. Where elements are split as well, the dimensions are first: a part of them is split by its
-// elements again. Parts are numbered (coordinate_of() of a rank); those of the last dimension follow each other.
+// each has an axis of its own. Where elements are split as well, the dimensions are first: a part of them is split by
+// its elements again. Parts are numbered (coordinate_of() of a rank); those of the last dimension follow each other.
 #pragma once
 
 #include <cstdint>
