@@ -81,6 +81,21 @@ TEST_F(AutoStrategyTest, TheChoiceIsTheBestOfAllPlans) {
   }
 }
 
+TEST_F(AutoStrategyTest, DividedExpertsAreEstimatedAsTheyArePlanned) {
+  predict::PlannedModel of =
+      model("transformer_lm", 16, {{"layers", "2"}, {"heads", "2"}, {"width", "64"}, {"experts", "32"}});
+  of.spec.shard.experts = "data";
+  of.spec.shard.zero = 1;  // one level, of whatever mesh
+  const Choice choice = choose_strategy(library_, of, here(), start(of, 4, 4));
+  int compared = 0;
+  for (const Ranked& one : choice.found.ranked) {
+    if (!one.planned || one.strategy.data() < 4) continue;
+    EXPECT_NEAR(one.estimate.memory_bytes / one.planned->memory_bytes, 1, 0.25) << predict::describe(one.strategy);
+    ++compared;
+  }
+  EXPECT_GT(compared, 0) << describe(choice);
+}
+
 TEST_F(AutoStrategyTest, TheSameQuestionHasTheSameAnswer) {
   const predict::PlannedModel of = model("transformer_lm", 16);
   const predict::Place place = here();

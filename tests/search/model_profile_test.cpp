@@ -95,6 +95,26 @@ TEST_F(ModelProfileTest, RanksThatShareLayersHaveHalfOfThemAndExchange) {
   EXPECT_LT(seconds_of(of.costs(4, 2, 1)), seconds_of(of.costs(4, 1, 1)));
 }
 
+TEST_F(ModelProfileTest, RanksThatDivideExpertsHaveAPartOfThemAndSendTheirTokens) {
+  spec::RunSpec mixture = spec("transformer_lm", {{"experts", "8"}});
+  mixture.shard.experts = "data";
+  ModelProfile of = profile(mixture);
+  const StageCost& whole = of.costs(4, 1, 1).stages[0];
+  const StageCost& divided = of.costs(4, 1, 1, /*data=*/4).stages[0];
+  EXPECT_EQ(whole.expert_weight_bytes, 0);
+  const double experts = 4 * divided.expert_weight_bytes;
+  EXPECT_GT(experts, 0.3 * whole.weight_bytes);
+  EXPECT_DOUBLE_EQ(divided.weight_bytes + experts - divided.expert_weight_bytes, whole.weight_bytes);
+  EXPECT_DOUBLE_EQ(divided.expert_slot_bytes, 2 * divided.expert_weight_bytes) << "AdamW has two";
+  EXPECT_DOUBLE_EQ(divided.expert_gradient_bytes, divided.expert_weight_bytes);
+  EXPECT_TRUE(whole.exchanges.empty());
+  ASSERT_FALSE(divided.exchanges.empty());
+  for (const auto& [exchange, count] : divided.exchanges) {
+    EXPECT_EQ(exchange.op, "all_to_all");
+    EXPECT_EQ(exchange.axis, "data");
+  }
+}
+
 TEST_F(ModelProfileTest, OtherRowsWantNoOtherGraphs) {
   ModelProfile of = profile(spec("transformer_lm"));
   of.costs(1, 1, 1);

@@ -56,7 +56,7 @@ double Estimator::exchange_seconds(const StageCost& stage, Work work, const Ques
   double seconds = 0;
   for (const auto& [exchange, count] : stage.exchanges)
     if (exchange.work == work)
-      seconds += static_cast<double>(count) * of.exchange.seconds(kTensorAxis, exchange.op, exchange.bytes);
+      seconds += static_cast<double>(count) * of.exchange.seconds(exchange.axis, exchange.op, exchange.bytes);
   return seconds;
 }
 
@@ -94,8 +94,11 @@ double Estimator::states_of(const Question& of, size_t rank) const {
   double bytes = 0;
   for (const size_t at : of.stages_of(rank)) {
     const StageCost& stage = of.costs.stages[at];
-    bytes += part(stage.weight_bytes, zero, 3, of.data()) + part(stage.slot_bytes, zero, 1, of.data());
-    if (sums) bytes += part(stage.gradient_bytes, zero, 2, of.data());
+    bytes += stage.expert_weight_bytes + part(stage.weight_bytes - stage.expert_weight_bytes, zero, 3, of.data());
+    bytes += stage.expert_slot_bytes + part(stage.slot_bytes - stage.expert_slot_bytes, zero, 1, of.data());
+    if (sums)
+      bytes +=
+          stage.expert_gradient_bytes + part(stage.gradient_bytes - stage.expert_gradient_bytes, zero, 2, of.data());
   }
   return bytes;
 }
@@ -151,7 +154,8 @@ double Estimator::gradient_seconds(const Question& of) const {
   double longest = 0;
   for (size_t rank = 0; rank < of.ranks; ++rank) {
     double bytes = 0, rows = 0, late = 0;
-    for (const size_t at : of.stages_of(rank)) bytes += of.costs.stages[at].gradient_bytes;
+    for (const size_t at : of.stages_of(rank))
+      bytes += of.costs.stages[at].gradient_bytes - of.costs.stages[at].expert_gradient_bytes;
     // Late multiply: rows of a layer travel in place of its gradient where that takes less time.
     const bool may_be_late = s.late_multiply && s.zero == 0 && s.tensor == 1 && s.pipeline == 1;
     if (may_be_late)
@@ -195,7 +199,7 @@ std::shared_ptr<const passes::PipelineSchedule> Estimator::schedule_of(const Que
 
 Estimate Estimator::estimate(const Strategy& strategy) {
   Question of{.strategy = strategy,
-              .costs = profile_.costs(strategy.rows(), strategy.tensor, stages_of(strategy)),
+              .costs = profile_.costs(strategy.rows(), strategy.tensor, stages_of(strategy), strategy.data()),
               .exchange = exchange_of(strategy),
               .ranks = static_cast<size_t>(strategy.pipeline)};
   add_times(of);
@@ -225,14 +229,11 @@ Estimate Estimator::estimate(const Strategy& strategy) {
 }
 
 double Estimator::bound(const Strategy& strategy) {
-  const StagedCosts& whole = profile_.costs(strategy.rows(), strategy.tensor, 1);
+  const StagedCosts& whole = profile_.costs(strategy.rows(), strategy.tensor, 1, strategy.data());
   const StageCost& stage = whole.stages[0];
   double seconds = std::accumulate(std::begin(stage.seconds), std::end(stage.seconds), 0.0);
-  if (strategy.tensor > 1) {
-    const predict::ExchangeTimes& exchange = exchange_of(strategy);
-    for (const auto& [one, count] : stage.exchanges)
-      seconds += static_cast<double>(count) * exchange.seconds(kTensorAxis, one.op, one.bytes);
-  }
+  for (const auto& [one, count] : stage.exchanges)
+    seconds += static_cast<double>(count) * exchange_of(strategy).seconds(one.axis, one.op, one.bytes);
   const auto pipeline = static_cast<double>(strategy.pipeline);
   const double batches =
       strategy.pipeline > 1 ? static_cast<double>(strategy.micro_batches) : static_cast<double>(strategy.accumulate);

@@ -8,6 +8,7 @@
 #include "weft/passes/support/rebuild.h"
 #include "weft/search/repeats.h"
 #include "weft/search/stage_sums.h"
+#include "weft/step/experts.h"
 #include "weft/step/step.h"
 
 namespace weft::search {
@@ -111,8 +112,8 @@ const passes::StagedGraph& ModelProfile::cut(int64_t rows, int stages) {
 
 /// Nodes that the graph has beside those of the micro-batch update states, or, where layers are shared, bring together
 /// what ranks have: then they belong to what they read.
-std::vector<int32_t> ModelProfile::owners_of(const Graph& graph, int64_t tensor) {
-  const ScaledGraph* const whole = tensor > 1 ? shared(1).graph.get() : nullptr;
+std::vector<int32_t> ModelProfile::owners_of(const Graph& graph, const Sharers& sharers) {
+  const ScaledGraph* const whole = sharers != Sharers{} ? shared({}).graph.get() : nullptr;
   const std::vector<bool> is_late = passes::find_late_nodes(graph);
   std::vector<int32_t> owners;
   for (size_t index = 0; index < graph.nodes().size(); ++index) {
@@ -129,15 +130,16 @@ std::vector<int32_t> ModelProfile::owners_of(const Graph& graph, int64_t tensor)
   return owners;
 }
 
-const ModelProfile::Shared& ModelProfile::shared(int64_t tensor) {
-  const auto known = shared_.find(tensor);
+const ModelProfile::Shared& ModelProfile::shared(const Sharers& sharers) {
+  const auto known = shared_.find(sharers);
   if (known != shared_.end()) return *known->second;
   spec::RunSpec spec = spec_;
-  spec.mesh.tensor = tensor;
+  spec.mesh.tensor = sharers.tensor;
   const auto build = [&](int64_t rows) {
     ++graphs_;
-    return step::build_training_step(library_, spec, input_of_rows(input_, rows),
-                                     {.tensor_ranks = static_cast<int>(tensor)});
+    models::ModelInput input = input_of_rows(input_, rows);
+    input.expert_ranks = sharers.experts;
+    return step::build_training_step(library_, spec, input, {.tensor_ranks = static_cast<int>(sharers.tensor)});
   };
   step::TrainingStep small = build(kSmallRows);
   auto made = std::make_unique<Shared>();
@@ -145,15 +147,16 @@ const ModelProfile::Shared& ModelProfile::shared(int64_t tensor) {
     made->nodes.slot_bytes[weight_of_slot(slot.name)] += static_cast<double>(slot.type.bytes());
   for (const step::TrainedParameter& parameter : micro_.trained) made->nodes.trained.insert(parameter.name);
   made->graph = std::make_unique<ScaledGraph>(std::move(small.graph), build(kLargeRows).graph);
-  made->nodes.owner = owners_of(made->graph->graph(), tensor);
+  made->nodes.owner = owners_of(made->graph->graph(), sharers);
   made->times = std::make_unique<ScaledTimes>(*made->graph, times_);
-  return *shared_.emplace(tensor, std::move(made)).first->second;
+  return *shared_.emplace(sharers, std::move(made)).first->second;
 }
 
-const StagedCosts& ModelProfile::costs(int64_t rows, int64_t tensor, int stages) {
-  const auto known = known_.find({rows, tensor, stages});
+const StagedCosts& ModelProfile::costs(int64_t rows, int64_t tensor, int stages, int64_t data) {
+  const Sharers sharers{tensor, step::expert_ranks(spec_, static_cast<int>(data))};
+  const auto known = known_.find({rows, sharers, stages});
   if (known != known_.end()) return known->second;
-  const Shared& of = shared(tensor);
+  const Shared& of = shared(sharers);
   const double file_rate = spec_.offload.empty() ? 0 : static_cast<double>(parse_bytes(spec_.offload_rate).value_or(0));
   const StageQuestion question{.graph = *of.graph,
                                .nodes = of.nodes,
@@ -161,7 +164,7 @@ const StagedCosts& ModelProfile::costs(int64_t rows, int64_t tensor, int stages)
                                .cut = cut(rows, stages),
                                .block_of = block_of_,
                                .rows = rows};
-  return known_.emplace(std::tuple(rows, tensor, stages), sum_up_stages(question, *of.times, file_rate)).first->second;
+  return known_.emplace(std::tuple(rows, sharers, stages), sum_up_stages(question, *of.times, file_rate)).first->second;
 }
 
 }  // namespace weft::search

@@ -29,12 +29,13 @@ namespace weft::search {
 enum class Work : uint8_t { forward, backward_inputs, backward_weights };
 inline constexpr int kWorks = 3;
 
-/// Exchanges of a stage along the axis tensor, of one micro-batch.
-struct TensorExchange {
+/// Exchanges within the layers of a stage, of one micro-batch: along the axis tensor, or data where that divides
+/// experts.
+struct StageExchange {
   Work work = Work::forward;
-  std::string op;  // "all_reduce"
+  std::string axis, op;  // "tensor", "all_reduce"
   int64_t bytes = 0;
-  auto operator<=>(const TensorExchange&) const = default;
+  auto operator<=>(const StageExchange&) const = default;
 };
 
 /// A layer whose gradient is a product over the rows of the batch: late multiply may gather these in its place.
@@ -45,9 +46,11 @@ struct RowsLayer {
 
 /// A part of the model on one of the ranks that share its layers.
 struct StageCost {
-  double seconds[kWorks] = {};                       // of one micro-batch, without exchanges
-  std::map<TensorExchange, int64_t> exchanges = {};  // how many
+  double seconds[kWorks] = {};                      // of one micro-batch, without exchanges
+  std::map<StageExchange, int64_t> exchanges = {};  // how many
   double weight_bytes = 0, slot_bytes = 0, gradient_bytes = 0;
+  // Of these: of experts that the ranks along data divide, which nothing divides or exchanges further.
+  double expert_weight_bytes = 0, expert_slot_bytes = 0, expert_gradient_bytes = 0;
   double update_seconds = 0;
   double sent_bytes = 0;  // to later stages, of one micro-batch
   std::vector<BlockClass> blocks = {};
@@ -70,8 +73,9 @@ class ModelProfile {
                std::shared_ptr<const CostModel> costs);
   ~ModelProfile();
 
-  /// Of micro-batches of so many rows. Error(usage) where the model cannot be cut or shared so.
-  const StagedCosts& costs(int64_t rows, int64_t tensor, int stages);
+  /// Of micro-batches of so many rows, on ranks of which so many along `data` divide the experts where the recipe says
+  /// so. Error(usage) where the model cannot be cut or shared so.
+  const StagedCosts& costs(int64_t rows, int64_t tensor, int stages, int64_t data = 1);
   /// Nodes of a micro-batch, forward and backward.
   int64_t nodes() const;
   /// How its blocks repeat: "12 equal blocks of 26 nodes, 7 other nodes".
@@ -81,9 +85,13 @@ class ModelProfile {
 
  private:
   struct Shared;  // the graph of a rank that shares layers
+  struct Sharers {
+    int64_t tensor = 1, experts = 1;  // ranks that divide layers, and experts
+    auto operator<=>(const Sharers&) const = default;
+  };
   void find_blocks();
-  std::vector<int32_t> owners_of(const Graph& graph, int64_t tensor);
-  const Shared& shared(int64_t tensor);
+  std::vector<int32_t> owners_of(const Graph& graph, const Sharers& sharers);
+  const Shared& shared(const Sharers& sharers);
   const passes::StagedGraph& cut(int64_t rows, int stages);
 
   const Library& library_;
@@ -95,8 +103,8 @@ class ModelProfile {
   std::unique_ptr<ScaledGraph> micro_graph_;
   std::vector<int> block_of_;  // per node of the micro-batch; -1: of none
   std::map<std::pair<int64_t, int>, passes::StagedGraph> cuts_;
-  std::map<int64_t, std::unique_ptr<Shared>> shared_;
-  std::map<std::tuple<int64_t, int64_t, int>, StagedCosts> known_;
+  std::map<Sharers, std::unique_ptr<Shared>> shared_;
+  std::map<std::tuple<int64_t, Sharers, int>, StagedCosts> known_;
   std::vector<Repeat> repeated_;  // those of several pieces
   size_t single_nodes_ = 0;
   int64_t graphs_ = 0;

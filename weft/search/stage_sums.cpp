@@ -9,6 +9,13 @@ namespace weft::search {
 
 namespace {
 
+bool is_part_along_data(const GraphInput& input) {
+  if (!input.sharding) return false;
+  const auto& split = input.sharding->split;
+  return std::any_of(split.begin(), split.end(),
+                     [](const std::optional<MeshAxis>& axis) { return axis && axis->name == kDataAxis; });
+}
+
 class Sums {
  public:
   Sums(const StageQuestion& of, ScaledTimes& times, double file_rate)
@@ -63,7 +70,7 @@ class Sums {
     if (const CollectiveOps* ops = find_collective(node)) {
       int64_t operand = 0;
       for (const ValueId input : node.inputs) operand += q_.graph.bytes(input, q_.rows);
-      ++stage.exchanges[{work, ops->whole, operand}];
+      ++stage.exchanges[{work, axis_of_exchange(node), ops->whole, operand}];
       return;
     }
     const double seconds = times_.seconds(passes::node_at(index), q_.rows);
@@ -82,14 +89,20 @@ class Sums {
         if (is_forward(static_cast<size_t>(user.index))) stages.insert(stage_of(static_cast<size_t>(user.index)));
       const double size = bytes(input.value);
       costs_.all_weight_bytes += input.sharding ? 4.0 * static_cast<double>(input.sharding->whole.elements()) : size;
-      const auto slots = q_.nodes.slot_bytes.find(input.name);
+      const bool is_trained = q_.nodes.trained.contains(input.name), is_expert = is_part_along_data(input);
+      const auto known = q_.nodes.slot_bytes.find(input.name);
+      const double slots = known == q_.nodes.slot_bytes.end() ? 0 : known->second;
       for (const size_t at : stages) {
         StageCost& stage = costs_.stages[at];
         stage.weight_bytes += size;
-        if (slots != q_.nodes.slot_bytes.end()) stage.slot_bytes += slots->second;
-        if (q_.nodes.trained.contains(input.name)) stage.gradient_bytes += size;
+        stage.slot_bytes += slots;
+        if (is_trained) stage.gradient_bytes += size;
+        if (!is_expert) continue;
+        stage.expert_weight_bytes += size;
+        stage.expert_slot_bytes += slots;
+        if (is_trained) stage.expert_gradient_bytes += size;
       }
-      if (q_.nodes.trained.contains(input.name)) gradients.push_back(size);
+      if (is_trained && !is_expert) gradients.push_back(size);
     }
     std::sort(gradients.rbegin(), gradients.rend());
     for (size_t at = 0; at < std::min<size_t>(4, gradients.size()); ++at)

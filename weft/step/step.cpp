@@ -218,7 +218,7 @@ TrainingStep build_whole_step(const Library& library, const spec::RunSpec& spec,
   if (mixed) batch.target = DType::f32;
   if (!spec.optimizer.freeze.empty())
     batch.is_frozen = [&](const std::string& name) { return is_frozen(spec.optimizer, name); };
-  batch.expert_ranks = expert_ranks(spec, options.ranks);
+  batch.expert_ranks = std::max(input.expert_ranks, expert_ranks(spec, options.ranks));
   models::Model model = build_model(library, spec.model.name, batch, spec.model.options, models::Mode::training);
   if (const int64_t pieces = pieces_of_update(spec, options.ranks); pieces > 1 && draws(model.graph)) {
     const std::optional<models::Model> doubled = build_doubled(library, spec, batch);
