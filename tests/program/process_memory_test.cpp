@@ -53,5 +53,21 @@ TEST(MemoryGrowth, CountsHalfOfWhatTwoProcessesShare) {
   munmap(memory, kBytes);
 }
 
+TEST(MemoryGrowth, CountsCodeApart) {
+  const MemoryGrowth growth;
+  void* const data = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* const code = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(data, MAP_FAILED);
+  ASSERT_NE(code, MAP_FAILED);
+  std::memset(data, 1, kBytes);
+  std::memset(code, 1, kBytes);
+  EXPECT_NEAR(growth.code(), 0, kSlack);
+  ASSERT_EQ(mprotect(code, kBytes, PROT_READ | PROT_EXEC), 0);
+  EXPECT_NEAR(growth.code(), static_cast<int64_t>(kBytes), kSlack);
+  EXPECT_NEAR(growth.now(), 2 * static_cast<int64_t>(kBytes), kSlack);
+  munmap(data, kBytes);
+  munmap(code, kBytes);
+}
+
 }  // namespace
 }  // namespace weft::program

@@ -5,10 +5,9 @@ Usage: memory_campaign.py WEFT [--spaces 200] [--seed 1]
 
 Each space searches some of widths and depths of an mlp, batch, optimizer, accumulation and averaging; its limit lies
 between what its smallest and its largest trials are planned to take. What a trial takes is what a process
-grows by that trains its recipe alone (`rss_growth_bytes` of its summary). Beside what is planned a process takes about
-half a megabyte of pages, whatever the model: code that runs for the first time, and ends of the heap. BESIDE_BYTES are
-allowed for that. Prints a line for each space that fails and a
-last one with counts, and ends with status 1 where one failed.
+grows by that trains its recipe alone, without code (`rss_growth_bytes` and `code_growth_bytes` of its summary). BESIDE_BYTES
+are allowed for ends of the heap. Prints a line for each space that fails and a last one with counts, and ends with status 1
+where one failed.
 """
 import argparse
 import json
@@ -50,7 +49,8 @@ def taken_bytes(program, folder, study, trial):
     run = pathlib.Path(folder, study, f"alone-{trial['trial']}")
     subprocess.run([program, "train", pathlib.Path(folder, study, "trials", f"{trial['trial']:04}.toml"), "--run", run,
                     "--quiet"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
-    return json.loads((run / "summary.json").read_text(encoding="utf-8"))["rss_growth_bytes"]
+    summary = json.loads((run / "summary.json").read_text(encoding="utf-8"))
+    return summary["rss_growth_bytes"] - summary["code_growth_bytes"]
 
 
 def failures(program, folder, study, shown, limit):

@@ -264,8 +264,11 @@ int bench_command(const Library& library, const BenchOptions& options, comm::Com
   growth.restart_peak();
   program::RunningStep step(*planned.step);
   const std::vector<double> times = time_steps(step, options.seconds);
-  int64_t grown = 0;
-  comm::on_all_ranks(communicator, "memory of the process", [&] { grown = growth.peak(); });  // while all have theirs
+  int64_t grown = 0, code = 0;
+  comm::on_all_ranks(communicator, "memory of the process", [&] {  // while all have theirs
+    grown = growth.peak();
+    code = growth.code();
+  });
   if (!is_first) return 0;
   const CompiledStep& compiled = benched.compiled;
   const double step_seconds = median(times);
@@ -286,6 +289,7 @@ int bench_command(const Library& library, const BenchOptions& options, comm::Com
     root["seconds"] = whole;
     root[fmt::format("{}_per_second_over_all_steps", info.item())] = whole_rate;
     root["rss_growth_bytes"] = grown;
+    root["code_growth_bytes"] = code;
     fmt::print("{}\n", root.dump(2));
     return 0;
   }

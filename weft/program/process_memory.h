@@ -10,6 +10,9 @@ namespace weft::program {
 int64_t resident_bytes();
 /// Of these what is no file's: code and mapped files are not counted.
 int64_t anonymous_bytes();
+/// Of these what can be executed: code of the program and its libraries, and code that was made at run time. 0 where
+/// the system does not say.
+int64_t code_bytes();
 /// The largest resident size since the start of the process or the last reset.
 int64_t peak_resident_bytes();
 /// Restarts peak_resident_bytes() from the current resident size; changes nothing where the system refuses.
@@ -29,11 +32,13 @@ class MemoryGrowth {
   /// Its own, now and at the peak. The kernel looks at all pages: some milliseconds per GB.
   int64_t now() const { return with_peers() - peers_since(); }
   int64_t peak() const { return peak_resident_bytes() - resident_before_ - peers_since(); }
+  /// Of these, code: pages that were first used since then, and kernels that oneDNN has made. No plan counts it.
+  int64_t code() const { return code_bytes() - code_before_; }
 
  private:
   int64_t peers_since() const;
 
-  int64_t resident_before_ = 0, peers_before_ = 0;
+  int64_t resident_before_ = 0, peers_before_ = 0, code_before_ = 0;
 };
 
 /// Error(usage) where this process may not use so much memory. Call it before anything is allocated.

@@ -80,6 +80,7 @@ Summary summary_of(program::PreparedRun& run, const step::Position& position, co
       .arena_bytes = run.training.executor(run.largest()).arena_bytes(),
       .planned_total_bytes = run.planned_total_bytes,
       .rss_growth_bytes = memory.peak(),
+      .code_growth_bytes = memory.code(),
       .peak_rss_bytes = peak,
   };
   add_stages(summary, run);

@@ -53,6 +53,7 @@ void visit_fields(AnySummary& s, const Visit& visit) {
   visit("arena_bytes", s.arena_bytes);
   visit("planned_total_bytes", s.planned_total_bytes);
   visit("rss_growth_bytes", s.rss_growth_bytes);
+  visit("code_growth_bytes", s.code_growth_bytes);
   visit("peak_rss_bytes", s.peak_rss_bytes);
 }
 
@@ -120,7 +121,7 @@ std::optional<Summary> parse_summary(std::string_view text) {
     if (root.contains("ended")) load(root["ended"], summary.ended);
     visit_fields(summary, [&](std::string_view key, auto& field) {
       constexpr std::string_view kNewer[] = {"ranks",       "step_seconds", "input_wait_seconds", "damaged_samples",
-                                             "epochs_done", "time_to_best", "time_to_target"};
+                                             "epochs_done", "time_to_best", "time_to_target",     "code_growth_bytes"};
       const bool is_newer = std::find(std::begin(kNewer), std::end(kNewer), key) != std::end(kNewer);
       if (is_newer && !root.contains(key)) return;  // runs of weft 0.1 before it had them
       load(root.at(std::string(key)), field);

@@ -59,6 +59,7 @@ struct Summary {
   int64_t arena_bytes = 0;          // what the executor allocated for it
   int64_t planned_total_bytes = 0;  // arenas of all plans, state and loader buffers
   int64_t rss_growth_bytes = 0;     // from just before all of that was allocated to the peak
+  int64_t code_growth_bytes = 0;    // of these: code of libraries and of kernels that oneDNN makes
   int64_t peak_rss_bytes = 0;       // of the whole process
 
   /// test_metric("accuracy"); nullopt where it was not measured.
