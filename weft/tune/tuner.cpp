@@ -18,13 +18,13 @@
 #include "weft/run/run_directory.h"
 #include "weft/tune/copied_run.h"
 #include "weft/tune/deployed_run.h"
-#include "weft/tune/optuna_storage.h"
 #include "weft/tune/owner.h"
 #include "weft/tune/quiet_room.h"
 #include "weft/tune/refusal.h"
 #include "weft/tune/trial_chooser.h"
 #include "weft/tune/trial_planner.h"
 #include "weft/tune/trial_recipes.h"
+#include "weft/tune/trial_records.h"
 #include "weft/tune/winner.h"
 
 namespace weft::tune {
@@ -79,13 +79,10 @@ class Tuner {
         chooser_(library, study, limits.trials, owner_, hooks.note),
         planner_(library, settings_),
         recipes_(study_),
+        records_(study_, hooks.trial_ended),
         places_(places_here(settings_)) {
     for (const std::string& text : settings_.constraints) constraints_.push_back(parse_constraint(text));
     memory_ = memory_limit_bytes();
-    if (const fs::path storage = study_.storage(); !storage.empty()) {
-      storage_ = std::make_unique<OptunaStorage>(storage, study_);
-      for (const StudyTrial& trial : study_.trials()) storage_->write(trial);
-    }
     if (needs_latency(settings_.objectives)) room_ = std::make_unique<QuietRoom>(study_.folder());
   }
 
@@ -203,7 +200,7 @@ class Tuner {
     if (!replaced || replaced->state != State::paused) return;
     replaced->state = State::stopped;
     replaced->reason = fmt::format("gave way to trial {}, a copy of trial {}", copy.number, *copy.parent);
-    end(*replaced);
+    records_.end(*replaced);
   }
 
   /// A place of this host for a trial of this process, where its cores and its memory, as planned, have room beside all
@@ -233,9 +230,7 @@ class Tuner {
       trial.plan = planned.plan;
       recipe = std::move(planned.recipe);
     } catch (const std::exception& error) {
-      trial.state = State::failed;
-      trial.reason = error.what();
-      end(trial);
+      records_.end_failed(trial, error.what());
       return false;
     }
     if (std::string reason = why_refused(constraints_, trial.plan); !reason.empty())
@@ -245,7 +240,7 @@ class Tuner {
     fs::remove_all(study_.run_of(trial.number), code);  // of a trial that a power cut has taken out of the study
     recipes_.write(trial.number, recipe);
     refused_in_a_row_ = 0;
-    keep(trial);
+    records_.keep(trial);
     return true;
   }
 
@@ -259,9 +254,7 @@ class Tuner {
     } catch (const std::exception& error) {
       std::error_code code;
       if (fs::exists(study_.run_of(trial.number) / "spec.toml", code)) return true;
-      trial.state = State::failed;
-      trial.reason = error.what();
-      end(trial);
+      records_.end_failed(trial, error.what());
       return false;
     }
   }
@@ -281,7 +274,7 @@ class Tuner {
   bool refuse(StudyTrial& trial, std::string reason) {
     trial.state = State::refused;
     trial.reason = std::move(reason);
-    end(trial);
+    records_.end(trial);
     if (++refused_in_a_row_ >= kRefusedInARow)
       fail(ErrorKind::usage, "{} trials in a row do not keep to the constraints; {}", refused_in_a_row_,
            nearest_refused(constraints_, study_.trials()));
@@ -296,21 +289,6 @@ class Tuner {
     if (all_are_refused && chooser_.is_exhausted())
       fail(ErrorKind::usage, "no point of the space keeps to the constraints; {}",
            nearest_refused(constraints_, trials));
-  }
-
-  /// Writes a trial of this process.
-  void keep(const StudyTrial& trial) {
-    study_.update(trial);
-    if (!storage_) return;
-    if (storage_->count() < trial.number)  // numbers have no gaps there: others may not have written theirs yet
-      for (const StudyTrial& other : study_.trials()) storage_->write(other);
-    storage_->write(trial);
-  }
-
-  void end(StudyTrial& trial) {
-    trial.owner.clear();
-    keep(trial);
-    if (hooks_.trial_ended) hooks_.trial_ended(trial);
   }
 
   /// Here, or at a worker elsewhere; false where neither has room for it now.
@@ -335,7 +313,7 @@ class Tuner {
     worker.trial.owner = is_here ? owner_here(owner_, identity_of(worker.training->process())) : owner_;
     workers_.push_back(std::move(worker));
     has_changed_ = true;
-    keep(workers_.back().trial);
+    records_.keep(workers_.back().trial);
     return true;
   }
 
@@ -368,46 +346,32 @@ class Tuner {
     const bool is_interrupted = code == 130 || goes_on || is_given_on || (was_asked && training.was_killed());
     if (room_ && workers_.empty()) room_->leave();
     if ((code != 0 || training.was_lost()) && !is_interrupted) {
-      const std::string message = last_message(worker.output);
-      trial.state = State::failed;
-      trial.reason = !message.empty()      ? message
-                     : training.was_lost() ? fmt::format("{} workers were lost that trained it", losses_[trial.number])
-                     : training.was_killed()
-                         ? fmt::format("signal {} ended it{}", code - 128,
-                                       code - 128 == SIGKILL ? ", as the system does where memory runs out" : "")
-                         : fmt::format("it ended with code {}", code);
-      return end(trial);
+      return records_.end_failed(trial, why_failed(worker));
     }
     if (is_interrupted && !trial.is_cut) {
-      trial.state = State::interrupted;
-      take_results(trial, {});
-      return end(trial);
+      records_.take_results(trial);
+      return records_.end_interrupted(trial);
     }
     if (!is_interrupted) trial.is_cut = false;  // it came to its target before the scheduler's word reached it
     has_trained(trial);
+  }
+
+  std::string why_failed(const Worker& worker) const {
+    const Training& training = *worker.training;
+    if (std::string message = last_message(worker.output); !message.empty()) return message;
+    if (training.was_lost())
+      return fmt::format("{} workers were lost that trained it", losses_.at(worker.trial.number));
+    if (!training.was_killed()) return fmt::format("it ended with code {}", training.exit_code());
+    const int signal = training.exit_code() - 128;
+    return fmt::format("signal {} ended it{}", signal,
+                       signal == SIGKILL ? ", as the system does where memory runs out" : "");
   }
 
   void has_trained(StudyTrial& trial) {
     if (needs_deployment(settings_.objectives))
       trained_.push_back(trial);
     else
-      settle(trial, {});
-  }
-
-  /// A trial that has trained as far as it was to.
-  void settle(StudyTrial& trial, const std::optional<Deployed>& deployed) {
-    take_results(trial, deployed);
-    if (!trial.has_results()) {
-      trial.state = State::failed;
-      trial.reason = fmt::format("it measured no finite {}", settings_.objectives.front().name);
-    } else if (trial.is_cut) {
-      trial.state = State::stopped;
-    } else {
-      // A run may end before: by the recipe's [stop].
-      const bool is_at_end = trial.target >= trial.plan.epochs || trial.curve.back().first < trial.target;
-      trial.state = is_at_end ? State::finished : State::paused;
-    }
-    end(trial);
+      records_.settle(trial, {});
   }
 
   /// What trained trials are as they are deployed. A latency is measured while no trial trains, here or in another
@@ -421,11 +385,9 @@ class Tuner {
             measure_deployed(program_, study_.run_of(trial.number), settings_.threads, room_ != nullptr,
                              [this] { return wants_stop(); });
         if (!deployed) break;
-        settle(trial, deployed);
+        records_.settle(trial, deployed);
       } catch (const Error& error) {
-        trial.state = State::failed;
-        trial.reason = error.what();
-        end(trial);
+        records_.end_failed(trial, error.what());
       }
       trained_.erase(trained_.begin());
       sync();
@@ -434,30 +396,19 @@ class Tuner {
     next_look_ = 0;
   }
 
-  void take_results(StudyTrial& trial, const std::optional<Deployed>& deployed) const {
-    const run::MetricsHistory history = metrics_of(trial);
-    trial.curve = measured_curve(history, settings_.objectives.front().name, trial.begun).curve;
-    if (const auto values = measure(history, settings_.objectives, trial.plan, deployed, trial.begun))
-      trial.results = *values;
-    trial.seconds = measured_seconds(history, trial.begun);
-  }
-  run::MetricsHistory metrics_of(const StudyTrial& trial) const {
-    return run::read_metrics(study_.run_of(trial.number) / "metrics.jsonl");
-  }
-
   /// By the scheduler, from what running trials have measured so far.
   void stop_poor_trials() {
     if (!ends_trials_early(settings_.scheduler)) return;
     for (Worker& worker : workers_) {
       if (worker.trial.is_cut || hooks_.clock() - worker.looked < kLookSeconds) continue;
       worker.looked = hooks_.clock();
-      worker.trial.curve = measured_curve(metrics_of(worker.trial), settings_.objectives.front().name).curve;
+      records_.take_curve(worker.trial);
       std::vector<StudyTrial> trials = study_.trials();
       trials[static_cast<size_t>(worker.trial.number)] = worker.trial;
       if (!should_stop(settings_.scheduler, progress_of(settings_, trials), static_cast<size_t>(worker.trial.number)))
         continue;
       worker.trial.is_cut = true;
-      keep(worker.trial);  // who goes on with the study knows it, whatever happens now
+      records_.keep(worker.trial);  // who goes on with the study knows it, whatever happens now
       worker.training->stop();
     }
   }
@@ -472,13 +423,11 @@ class Tuner {
     }
     if (!wants_stop()) measure_trained();
     for (StudyTrial& trial : trained_) {  // their runs are there: resumed, they end at once and are measured
-      trial.state = State::interrupted;
-      end(trial);
+      records_.end_interrupted(trial);
     }
     trained_.clear();
     if (!held_) return;
-    held_->state = State::interrupted;
-    end(*held_);
+    records_.end_interrupted(*held_);
     held_.reset();
   }
 
@@ -506,16 +455,16 @@ class Tuner {
   TrialChooser chooser_;
   TrialPlanner planner_;
   TrialRecipes recipes_;
+  TrialRecords records_;
   std::vector<Constraint> constraints_;
   int64_t memory_ = 0;    // bytes, of all trials together
   const int64_t places_;  // of this host
   std::vector<Worker> workers_;
-  bool has_changed_ = false;                // since the last guess: a trial of this process has begun or ended
-  std::vector<StudyTrial> trained_;         // their processes have ended; not yet measured as they are deployed
-  std::unique_ptr<OptunaStorage> storage_;  // null: nobody asked for it
-  std::unique_ptr<QuietRoom> room_;         // where latencies are measured
-  std::map<int64_t, int> kills_, losses_;   // of trials, by their numbers: killed by others, with their workers
-  std::optional<StudyTrial> held_;          // claimed, and waits for memory
+  bool has_changed_ = false;               // since the last guess: a trial of this process has begun or ended
+  std::vector<StudyTrial> trained_;        // their processes have ended; not yet measured as they are deployed
+  std::unique_ptr<QuietRoom> room_;        // where latencies are measured
+  std::map<int64_t, int> kills_, losses_;  // of trials, by their numbers: killed by others, with their workers
+  std::optional<StudyTrial> held_;         // claimed, and waits for memory
   bool is_ending_ = false;
   bool nothing_left_ = false;  // to start, also once those that run have ended
   int64_t refused_in_a_row_ = 0;

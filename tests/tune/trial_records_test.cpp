@@ -1,0 +1,105 @@
+// What a trial has come to, by the metrics that its run has left.
+#include "weft/tune/trial_records.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace weft::tune {
+namespace {
+
+namespace fs = std::filesystem;
+using State = StudyTrial::State;
+
+class TrialRecordsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (fs::temp_directory_path() / "weft-records-XXXXXX").string();
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    directory_ = name;
+    study_.emplace(Study::create(directory_ / "study", {.space = Space({log_real("optimizer.learning_rate", 1e-4, 1)}),
+                                                        .recipe = "epochs = 3\n",
+                                                        .objectives = {{"validation_accuracy", true}}}));
+    records_.emplace(*study_, [this](const StudyTrial& trial) { told_.push_back(trial.state); });
+  }
+  void TearDown() override {
+    records_.reset();
+    study_.reset();
+    fs::remove_all(directory_);
+  }
+
+  /// The first trial, running, with a run that has measured so many epochs.
+  StudyTrial begun(int64_t target, int measured) {
+    const StudyTrial trial = *study_->change([&](const std::vector<StudyTrial>&) {
+      return StudyTrial{.number = 0,
+                        .state = State::running,
+                        .values = {{"optimizer.learning_rate", 0.1}},
+                        .target = target,
+                        .owner = "somebody",
+                        .plan = {.parameters = 100, .memory = 1000, .epochs = 3}};
+    });
+    const fs::path run = study_->run_of(0);
+    fs::create_directories(run);
+    std::ofstream metrics(run / "metrics.jsonl");
+    for (int epoch = 1; epoch <= measured; ++epoch)
+      metrics << R"({"kind":"epoch","step":)" << 40 * epoch << R"(,"epoch":)" << epoch << R"(,"validation_accuracy":0.)"
+              << 4 + epoch << R"(,"validation_loss":1.0,"train_seconds":)" << epoch << ".5}\n";
+    return trial;
+  }
+  StudyTrial kept() { return study_->trials().at(0); }
+
+  fs::path directory_;
+  std::optional<Study> study_;
+  std::optional<TrialRecords> records_;
+  std::vector<State> told_;
+};
+
+TEST_F(TrialRecordsTest, ATrialThatCameToItsEndIsFinishedAndNobodys) {
+  StudyTrial trial = begun(3, 3);
+  records_->settle(trial, {});
+  EXPECT_EQ(kept().state, State::finished);
+  EXPECT_EQ(kept().owner, "");
+  ASSERT_EQ(kept().results.size(), 1u);
+  EXPECT_DOUBLE_EQ(kept().results[0], 0.7);
+  EXPECT_EQ(told_, std::vector{State::finished});
+}
+
+TEST_F(TrialRecordsTest, AtARungItPauses) {
+  StudyTrial trial = begun(1, 1);
+  records_->settle(trial, {});
+  EXPECT_EQ(kept().state, State::paused);
+  EXPECT_EQ(kept().curve.size(), 1u);
+}
+
+TEST_F(TrialRecordsTest, ARunThatEndsBeforeItsRungIsFinished) {
+  StudyTrial trial = begun(2, 1);
+  records_->settle(trial, {});
+  EXPECT_EQ(kept().state, State::finished) << "by the recipe's [stop]";
+}
+
+TEST_F(TrialRecordsTest, OneThatTheSchedulerCutIsStopped) {
+  StudyTrial trial = begun(3, 2);
+  trial.is_cut = true;
+  records_->settle(trial, {});
+  EXPECT_EQ(kept().state, State::stopped);
+}
+
+TEST_F(TrialRecordsTest, WithoutAResultItHasFailedAndSaysOfWhat) {
+  StudyTrial trial = begun(3, 0);
+  records_->settle(trial, {});
+  EXPECT_EQ(kept().state, State::failed);
+  EXPECT_EQ(kept().reason, "it measured no finite validation_accuracy");
+}
+
+TEST_F(TrialRecordsTest, AnInterruptedOneKeepsWhatItHasMeasured) {
+  StudyTrial trial = begun(3, 1);
+  records_->take_results(trial);
+  records_->end_interrupted(trial);
+  EXPECT_EQ(kept().state, State::interrupted);
+  EXPECT_EQ(kept().curve.size(), 1u);
+}
+
+}  // namespace
+}  // namespace weft::tune
