@@ -7,6 +7,8 @@ each side. int8 of a peer is its own quantizer's. A precision that a peer has no
 less exact, which the row names: bf16 against f32, int8 of a model that its quantizer refuses against bf16 or f32. A row shows
 medians over the rounds, which run in turn. A ratio is the median of weft's samples/s over the peer's of the same round.
 
+A second table has the memory of one sample at a time: by how much the process grew at most, from just before it read the model.
+
   benchmarks/inference.py --json inference.json                       # all cells: about an hour
   benchmarks/inference.py --only resnet18 --precision f32 --rounds 1
 """
@@ -92,15 +94,17 @@ def weft_speed(path, batch, precision, streams, arguments):
         command += ["--precision", "bf16"]
 
     def runs(count):
-        return run_json([*command, "--repeat", count], arguments.threads)["rows_per_second"]
+        result = run_json([*command, "--repeat", count], arguments.threads)
+        return {"speed": result["rows_per_second"], "grown": result["grown_bytes"]}
 
-    return runs(max(5, round(runs(3) * arguments.seconds / batch / streams)))
+    return runs(max(5, round(runs(3)["speed"] * arguments.seconds / batch / streams)))
 
 
 def peer_speed(peer, path, batch, precision, streams, arguments):
-    return run_json([python(), PEER, peer, path, "--batch", batch, "--precision", precision,
-                     "--threads", arguments.threads, "--streams", streams, "--seconds", arguments.seconds],
-                    arguments.threads)["samples_per_second"]
+    result = run_json([python(), PEER, peer, path, "--batch", batch, "--precision", precision,
+                       "--threads", arguments.threads, "--streams", streams, "--seconds", arguments.seconds],
+                      arguments.threads)
+    return {"speed": result["samples_per_second"], "grown": result["grown_bytes"]}
 
 
 def python():
@@ -133,12 +137,15 @@ def measure(model, batch, precision, arguments):
     candidates = [1] if batch == 1 else sorted({1, arguments.threads})
     best = {}
     for side, speed in speeds.items():
-        best[side] = max(candidates, key=speed) if len(candidates) > 1 else candidates[0]
-    rounds = []
+        best[side] = (max(candidates, key=lambda streams, speed=speed: speed(streams)["speed"]) if len(candidates) > 1
+                      else candidates[0])
+    results = []
     for index in range(arguments.rounds):
         order = list(speeds) if index % 2 == 0 else list(reversed(speeds))
-        rounds.append({side: speeds[side](best[side]) for side in order})
-    row = {"model": model, "batch": batch, "precision": precision, "ran": runs, "streams": best, "rounds": rounds}
+        results.append({side: speeds[side](best[side]) for side in order})
+    rounds = [{side: result["speed"] for side, result in each.items()} for each in results]
+    row = {"model": model, "batch": batch, "precision": precision, "ran": runs, "streams": best, "rounds": rounds,
+           "grown_bytes": {side: statistics.median(each[side]["grown"] for each in results) for side in speeds}}
     for side in speeds:
         row[side] = statistics.median(each[side] for each in rounds)
     for peer in ("onnxruntime", "openvino"):
@@ -152,6 +159,13 @@ def row_text(row):
     others = [f"{row[peer]:.1f}" + ("" if ran == row["precision"] else f" ({ran})") for peer, ran in row["ran"].items()]
     return (f"| {row['model']} | {row['batch']} | {row['precision']} | {row['weft']:.1f} | {others[0]} | {others[1]} | "
             f"**{row['over_onnxruntime']:.2f}** | **{row['over_openvino']:.2f}** |")
+
+
+def memory_text(row):
+    grown = row["grown_bytes"]
+    shown = " | ".join(f"{grown[side] / 1e6:.0f}" for side in ("weft", "onnxruntime", "openvino"))
+    ratios = " | ".join(f"**{grown['weft'] / grown[peer]:.2f}**" for peer in ("onnxruntime", "openvino"))
+    return f"| {row['model']} | {row['precision']} | {shown} | {ratios} |"
 
 
 def main():
@@ -177,6 +191,12 @@ def main():
         if good:
             ratios = sorted(row[f"over_{peer}"] for row in good)
             print(f"\nover {peer}: median {statistics.median(ratios):.2f}, lowest {ratios[0]:.2f}, {len(good)} cells")
+    print("\nMemory of one sample at a time, MB; weft's over the peer's\n\n"
+          "| model | precision | weft | ONNX Runtime | OpenVINO | over ONNX Runtime | over OpenVINO |\n"
+          "|---|---|---:|---:|---:|---:|---:|")
+    for row in good:
+        if row["batch"] == 1:
+            print(memory_text(row))
     return 0 if len(good) == len(rows) else 1
 
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -90,12 +91,12 @@ bool add_open_graph(DeployedModel& model, const GraphFor& graph_for) {
 /// Batch norms become part of the convolutions before them here, once: an engine would hold the weights of both forms
 /// for a while. A graph without them stays as it is: what becomes integers later must not have other forms by then.
 GraphFor with_folded_norms(const GraphFor& graph_for) {
-  return [graph_for](int64_t batch) {
+  return [graph_for, folded = std::make_shared<passes::FoldedWeights>()](int64_t batch) {
     Graph graph = graph_for(batch);
     const bool has_norms = std::any_of(graph.nodes().begin(), graph.nodes().end(),
                                        [](const Node& node) { return node.op->name == "batch_norm_inference"; });
     if (!has_norms) return graph;
-    return passes::eliminate_dead_code(passes::fold_batch_norm(passes::fuse_bias(graph)));
+    return passes::eliminate_dead_code(passes::fold_batch_norm(passes::fuse_bias(graph), folded.get()));
   };
 }
 

@@ -283,7 +283,7 @@ int infer_deployed(const Library& library, const InferOptions& options) {
   const int64_t threads = options.threads > 0 ? options.threads : std::max<int64_t>(1, cores / options.streams);
   const auto device = library.device.make({.threads = static_cast<int>(threads), .kernels = library.kernels});
   const int64_t anonymous_before = program::anonymous_bytes();
-  program::reset_peak_resident_bytes();
+  const program::MemoryGrowth growth;
   engine::EngineOptions engine_options;
   if (!options.precision.empty()) engine_options.precision = parse_dtype(options.precision);
   const OpRegistry ops = engine::is_model_file(options.model) ? ops_of_files(library) : library.ops;
@@ -330,6 +330,7 @@ int infer_deployed(const Library& library, const InferOptions& options) {
     report["taken_bytes"] = program::anonymous_bytes() - anonymous_before + engine.mapped_constant_bytes();
     report["resident_bytes"] = program::resident_bytes();
     report["peak_bytes"] = program::peak_resident_bytes();
+    report["grown_bytes"] = growth.peak();
   }
   std::vector<report::OpProfile> nodes;
   if (options.profiles) {

@@ -5,6 +5,7 @@
 #include <onnx.pb.h>
 
 #include <limits>
+#include <memory>
 
 #include "weft/base/error.h"
 #include "weft/base/mapped_file.h"
@@ -57,15 +58,24 @@ class Reader {
     for (const auto& info : source.input()) graph.inputs.push_back(read_type(info.name(), info.type()));
     for (const auto& info : source.output()) graph.outputs.push_back(read_type(info.name(), info.type()));
     for (const auto& info : source.value_info()) graph.values[info.name()] = read_type(info.name(), info.type());
-    for (const auto& tensor : source.initializer()) {
-      if (tensor.data_type() != kStrings && !dtype_of(tensor.data_type()))
-        graph.unusable_initializers[tensor.name()] = "has numbers of the type " + name_of_data_type(tensor.data_type());
-      else
-        graph.initializers[tensor.name()] = decode(tensor, external_);
-    }
+    for (const auto& tensor : source.initializer()) add_initializer(tensor, graph);
     for (const auto& tensor : source.sparse_initializer())
       graph.unusable_initializers[tensor.values().name()] = "is a sparse tensor";
     for (const auto& node : source.node()) graph.nodes.push_back(read(node));
+    return graph;
+  }
+
+  /// The whole model's graph. Weights leave the message one by one: otherwise all of them are there twice for a while.
+  OnnxGraph take(onnx_format::Graph& source) {
+    OnnxGraph weights;
+    for (auto& tensor : *source.mutable_initializer()) {
+      add_initializer(tensor, weights);
+      if (tensor.has_raw_data()) std::unique_ptr<std::string>(tensor.release_raw_data());
+    }
+    source.clear_initializer();
+    OnnxGraph graph = read(source);
+    graph.initializers.merge(weights.initializers);
+    graph.unusable_initializers.merge(weights.unusable_initializers);
     return graph;
   }
 
@@ -136,6 +146,13 @@ class Reader {
     return Kind::INTS;
   }
 
+  void add_initializer(const onnx_format::Tensor& tensor, OnnxGraph& graph) {
+    if (tensor.data_type() != kStrings && !dtype_of(tensor.data_type()))
+      graph.unusable_initializers[tensor.name()] = "has numbers of the type " + name_of_data_type(tensor.data_type());
+    else
+      graph.initializers[tensor.name()] = decode(tensor, external_);
+  }
+
   void read_tensor(const onnx_format::Tensor& source, Attribute& result) {
     if (source.data_type() != kStrings && !dtype_of(source.data_type()))
       result.unsupported = "a tensor of " + name_of_data_type(source.data_type());
@@ -176,22 +193,17 @@ HostValue read_optional(const onnx_format::Optional& source) {
   return {};
 }
 
-}  // namespace
-
-Model read_model(const std::filesystem::path& path) {
-  const MappedFile file(path);
-  auto folder = path.parent_path();
-  if (folder.empty()) folder = ".";
-  return parse_model(text_of(file), path.string(), folder);
-}
-
-Model parse_model(std::string_view content, const std::string& path, const std::filesystem::path& folder) {
+onnx_format::Model parse_message(std::string_view content, const std::string& path) {
   if (content.size() > static_cast<size_t>(std::numeric_limits<int>::max()))
     fail(ErrorKind::data, "'{}' has more than 2 GiB, which no ONNX file may have; keep the weights as external data",
          path);
   onnx_format::Model source;
   if (content.empty() || !parse(content, source) || !source.has_graph())
     fail(ErrorKind::data, "'{}' is no ONNX model, or is damaged; export it again, or copy it again", path);
+  return source;
+}
+
+Model model_of(onnx_format::Model source, const std::string& path, const std::filesystem::path& folder) {
   Model model;
   model.path = path;
   model.ir_version = source.ir_version();
@@ -201,7 +213,7 @@ Model parse_model(std::string_view content, const std::string& path, const std::
   for (const auto& entry : source.metadata_props()) model.metadata[entry.key()] = entry.value();
   Reader reader(folder);
   try {
-    model.graph = reader.read(source.graph());
+    model.graph = reader.take(*source.mutable_graph());
     for (const auto& function : source.functions()) {
       Function read{function.name(), function.domain(), function.overload(), {}, {}, {}, {}, {}};
       if (read.domain == "ai.onnx") read.domain.clear();
@@ -218,6 +230,22 @@ Model parse_model(std::string_view content, const std::string& path, const std::
     fail(error.kind(), "'{}': {}", path, error.what());
   }
   return model;
+}
+
+}  // namespace
+
+Model read_model(const std::filesystem::path& path) {
+  auto folder = path.parent_path();
+  if (folder.empty()) folder = ".";
+  const auto parse_file = [&] {  // what it maps of the file goes before weights are copied out of the message
+    const MappedFile file(path);
+    return parse_message(text_of(file), path.string());
+  };
+  return model_of(parse_file(), path.string(), folder);
+}
+
+Model parse_model(std::string_view content, const std::string& path, const std::filesystem::path& folder) {
+  return model_of(parse_message(content, path), path, folder);
 }
 
 HostValue read_value(const std::filesystem::path& path, ValueInfo::Kind kind) {

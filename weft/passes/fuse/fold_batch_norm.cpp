@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "weft/graph/constant_node.h"
@@ -32,8 +33,8 @@ struct Fold {
 
 class BatchNormFolder {
  public:
-  explicit BatchNormFolder(const Graph& graph)
-      : graph_(graph), rewriter_(graph), users_(find_users(graph)), is_result_(find_results(graph)) {}
+  BatchNormFolder(const Graph& graph, FoldedWeights* known)
+      : graph_(graph), known_(known), rewriter_(graph), users_(find_users(graph)), is_result_(find_results(graph)) {}
 
   Graph run() {
     const size_t count = graph_.nodes().size();
@@ -91,36 +92,48 @@ class BatchNormFolder {
     return fold;
   }
 
-  ValueId add_tensor(Tensor tensor, const std::string& name) {
-    return rewriter_.result().add(kConstantTensor, {}, {{kConstantData, Constant(std::move(tensor))}}, name);
+  ValueId add_constant(const Constant& constant, const std::string& name) {
+    return rewriter_.result().add(kConstantTensor, {}, {{kConstantData, constant}}, name);
+  }
+
+  static Constant scaled(const Tensor& weights, const std::vector<double>& factors) {
+    Tensor scaled(weights.type());
+    const auto channels = static_cast<int64_t>(factors.size());
+    const int64_t each = weights.elements() / channels;
+    for (int64_t channel = 0; channel < channels; ++channel) {
+      const double factor = factors[static_cast<size_t>(channel)];
+      const float* from = weights.data_as<float>() + channel * each;
+      float* to = scaled.data_as<float>() + channel * each;
+      for (int64_t at = 0; at < each; ++at) to[at] = static_cast<float>(static_cast<double>(from[at]) * factor);
+    }
+    return Constant(std::move(scaled));
+  }
+
+  Constant folded_weights(const Constant& weights, const std::vector<double>& factors) const {
+    if (known_ == nullptr) return scaled(weights->tensor(), factors);
+    const Hash128& own = weights->hash();
+    Constant& folded = (*known_)[hash128(std::as_bytes(std::span(factors)), own.high ^ own.low)];
+    if (!folded) folded = scaled(weights->tensor(), factors);
+    return folded;
   }
 
   /// Stands where the batch normalisation stood.
   void emit(NodeId id, const Fold& fold) {
     const Node &norm = graph_.node(id), &convolution = graph_.node(fold.convolution);
     const std::string& name = graph_.node_name(fold.convolution);
-    const Tensor& weights = constant_of(*graph_.producer(convolution.inputs[1]))->tensor();
-    Tensor scaled(weights.type());
-    const auto channels = static_cast<int64_t>(fold.factor.size());
-    const int64_t each = weights.elements() / channels;
-    for (int64_t channel = 0; channel < channels; ++channel) {
-      const double factor = fold.factor[static_cast<size_t>(channel)];
-      const float* from = weights.data_as<float>() + channel * each;
-      float* to = scaled.data_as<float>() + channel * each;
-      for (int64_t at = 0; at < each; ++at) to[at] = static_cast<float>(static_cast<double>(from[at]) * factor);
-    }
-    Tensor bias(DType::f32, Shape{channels});
+    const Constant& weights = constant_of(*graph_.producer(convolution.inputs[1]));
+    Tensor bias(DType::f32, Shape{static_cast<int64_t>(fold.shift.size())});
     std::transform(fold.shift.begin(), fold.shift.end(), bias.data_as<float>(),
                    [](double shift) { return static_cast<float>(shift); });
-    const ValueId folded_weights = add_tensor(std::move(scaled), name + ".folded_weight");
-    const ValueId folded_bias = add_tensor(std::move(bias), name + ".folded_bias");
-    rewriter_.replace(
-        norm.outputs[0],
-        rewriter_.result().add("conv2d", {rewriter_.map(convolution.inputs[0]), folded_weights, folded_bias},
-                               convolution.attributes, name));
+    const ValueId new_weights = add_constant(folded_weights(weights, fold.factor), name + ".folded_weight");
+    const ValueId new_bias = add_constant(Constant(std::move(bias)), name + ".folded_bias");
+    rewriter_.replace(norm.outputs[0],
+                      rewriter_.result().add("conv2d", {rewriter_.map(convolution.inputs[0]), new_weights, new_bias},
+                                             convolution.attributes, name));
   }
 
   const Graph& graph_;
+  FoldedWeights* const known_;
   Rewriter rewriter_;
   const std::vector<std::vector<NodeId>> users_;
   const std::vector<bool> is_result_;
@@ -128,10 +141,10 @@ class BatchNormFolder {
 
 }  // namespace
 
-Graph fold_batch_norm(const Graph& graph) {
+Graph fold_batch_norm(const Graph& graph, FoldedWeights* known) {
   const bool has_norms = std::any_of(graph.nodes().begin(), graph.nodes().end(),
                                      [](const Node& node) { return node.op->name == "batch_norm_inference"; });
-  return has_norms ? BatchNormFolder(graph).run() : graph;
+  return has_norms ? BatchNormFolder(graph, known).run() : graph;
 }
 
 }  // namespace weft::passes

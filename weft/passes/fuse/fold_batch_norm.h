@@ -10,10 +10,19 @@
 // table.
 #pragma once
 
+#include <map>
+
+#include "weft/base/hash128.h"
+#include "weft/graph/constant.h"
 #include "weft/graph/graph.h"
 
 namespace weft::passes {
 
-Graph fold_batch_norm(const Graph& graph);
+/// Weights that were folded, by a hash of what they were folded from: graphs of one model, for several batches, share
+/// theirs.
+using FoldedWeights = std::map<Hash128, Constant>;
+
+/// `known`, where it is given, is looked at and added to.
+Graph fold_batch_norm(const Graph& graph, FoldedWeights* known = nullptr);
 
 }  // namespace weft::passes
