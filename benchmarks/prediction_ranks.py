@@ -5,7 +5,7 @@ Links: `memory` is this host's own. Others are network namespaces whose links to
 First ops are measured with the threads of a rank (`weft rates --ops`) into a cache of this benchmark's own, and shaped links
 by `weft cluster probe`, as a user would. Each row is predicted before it is measured. An error is predicted over measured,
 less one. `inside` says whether the predicted range of 80 % held the median step. `memory` is how much the first rank's
-resident memory grew over all that was planned for it: states, arena, buffers and scratch.
+resident memory grew, without pages of code, over all that was planned for it: states, arena, buffers and scratch.
 
   benchmarks/prediction_ranks.py --out build/prediction_ranks                         # half an hour on two cores
   benchmarks/prediction_ranks.py --out build/prediction_ranks --link memory --only transformer_lm --seconds 2
@@ -84,7 +84,7 @@ def measure_row(model, strategy, link, cluster, arguments):
     return {"model": model, "strategy": strategy, "link": link, "predicted": predicted, "measured": measured,
             "error": predicted["expected"] / measured - 1,
             "inside": predicted["low"] <= measured <= predicted["high"],
-            "planned_bytes": bench["planned_total_bytes"], "resident_bytes": bench["rss_growth_bytes"]}
+            "planned_bytes": bench["planned_total_bytes"], "resident_bytes": bench["rss_growth_bytes"] - bench["code_growth_bytes"]}
 
 
 def memory_of(row):
