@@ -110,13 +110,17 @@ def make_case(file: pathlib.Path, folder: pathlib.Path) -> Case | None:
     given = outputs[0]
     if read is None or len(outputs) != 1:
         return None
+    rows = len(read)
     if read.ndim == 4:
         size = read.shape[2]
+        if given.ndim == 2 and len(given) == rows * size * size:  # a row per pixel
+            return make_masks(folder, size, given.shape[1])
         if given.ndim == 2:
             return make_pictures(folder, size)
         return make_masks(folder, size, given.shape[1]) if given.ndim == 4 else None
     if read.ndim == 2 and numpy.issubdtype(read.dtype, numpy.integer):
-        return make_texts(folder, read.shape[1]) if given.ndim == 2 else make_book(folder, read.shape[1])
+        is_per_token = given.ndim == 3 or len(given) == rows * read.shape[1]
+        return make_book(folder, read.shape[1]) if is_per_token else make_texts(folder, read.shape[1])
     return None
 
 

@@ -4,7 +4,8 @@
 Reading: for each file of tools/onnx_exports.py, what `weft import` says of it, and how far the outputs of `weft infer` are
 from those that the framework computed, in each batch: at most 1e-4, relative to the largest output. Writing (--zoo): each
 of `weft models` is exported as ONNX, ONNX Runtime runs the file, and its outputs may be 1e-5 from those that weft computes
-with the model itself.
+with the model itself. Where ONNX Runtime's own outputs with and without its optimisations are further apart than that, as
+they are of hundreds of layers with drawn weights, weft's may be twice as far from them, and the line says so.
 
   tools/onnx_exports.py build/onnx_files
   tools/onnx_roundtrip.py build/onnx_files                        # reading
@@ -138,19 +139,32 @@ def draw_inputs(session, classes: int) -> Arrays:
     return inputs
 
 
-def write_model(weft: Weft, model: dict, folder: pathlib.Path) -> float:
+def write_model(weft: Weft, model: dict, folder: pathlib.Path) -> tuple[float, float]:
     """How far ONNX Runtime's outputs of the exported model are from weft's, which are those of the model itself to the bit
-    (tests/deploy/export_onnx_test.cpp)."""
+    (tests/deploy/export_onnx_test.cpp); and how far they may be."""
     import onnxruntime
 
     file = folder / "model.onnx"
     weft.export(model["name"], file)
-    session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
-    inputs = draw_inputs(session, model["classes"])
+    levels = onnxruntime.GraphOptimizationLevel
+
+    def run(inputs: Arrays | None, level: object) -> tuple[Arrays, Arrays]:
+        options = onnxruntime.SessionOptions()
+        options.graph_optimization_level = level
+        session = onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
+        inputs = inputs or draw_inputs(session, model["classes"])
+        names = [value.name for value in session.get_outputs()]
+        return inputs, dict(zip(names, session.run(names, inputs)))
+
+    inputs, expected = run(None, levels.ORT_ENABLE_ALL)
     save_arrays(inputs, folder / "inputs")
     outputs = weft.infer(file, {name: folder / f"inputs/{name}.npy" for name in inputs})
-    names = [value.name for value in session.get_outputs()]
-    return largest_distance(dict(zip(names, session.run(names, inputs))), outputs) if outputs else numpy.inf
+    if not outputs:
+        return numpy.inf, WRITING_TOLERANCE
+    far = largest_distance(expected, outputs)
+    if far <= WRITING_TOLERANCE:
+        return far, WRITING_TOLERANCE
+    return far, max(WRITING_TOLERANCE, 2 * largest_distance(expected, run(inputs, levels.ORT_DISABLE_ALL)[1]))
 
 
 def check_writing(weft: Weft, only: list[str] | None) -> int:
@@ -160,13 +174,14 @@ def check_writing(weft: Weft, only: list[str] | None) -> int:
     for model in models:
         try:
             with tempfile.TemporaryDirectory() as folder:
-                far = write_model(weft, model, pathlib.Path(folder))
+                far, allowed = write_model(weft, model, pathlib.Path(folder))
         except Exception as refusal:  # noqa: BLE001: weft's refusals and ONNX Runtime's of many kinds
             failures += 1
             print(f"FAILED  {model['name']}: {refusal}", flush=True)
             continue
-        failures += far > WRITING_TOLERANCE
-        print(f"{'ok    ' if far <= WRITING_TOLERANCE else 'FAILED'}  {model['name']}: {far:.1e}", flush=True)
+        failures += far > allowed
+        own = f"; ONNX Runtime differs by {allowed / 2:.1e} from itself without optimisations" if allowed > WRITING_TOLERANCE else ""
+        print(f"{'ok    ' if far <= allowed else 'FAILED'}  {model['name']}: {far:.1e}{own}", flush=True)
     print(f"{len(models) - failures} of {len(models)} models give weft's outputs in ONNX Runtime to {WRITING_TOLERANCE:g}")
     return failures
 

@@ -40,6 +40,16 @@ TEST_F(OnnxCommands, AModelIsWrittenShownAndRun) {
   EXPECT_EQ(read_npy(path("out/logits.npy")).shape(), (Shape{3, 10}));
 }
 
+TEST_F(OnnxCommands, TheWorkOfAFileIsThatOfItsModelWhateverPassesFuse) {
+  ASSERT_EQ(weft({"export", "resnet20", path("net.onnx")}).code, 0);
+  const auto shown = nlohmann::json::parse(weft({"import", path("net.onnx"), "--json"}).out);
+  int64_t of_model = 0;
+  for (const auto& model : nlohmann::json::parse(weft({"models", "--json"}).out))
+    if (model["name"] == "resnet20") of_model = model["multiply_adds"];
+  EXPECT_GT(of_model, 0);
+  EXPECT_EQ(shown["multiply_adds"], of_model);
+}
+
 TEST_F(OnnxCommands, AFileThatIsThereIsKept) {
   write_all(path("net.onnx"), "mine");
   const Outcome outcome = weft({"export", "lenet5", path("net.onnx")});

@@ -64,6 +64,25 @@ TEST(LastLayer, OfAProductAndASumIsFoundThroughWhatIsBehindIt) {
   EXPECT_EQ(shape_of(model, "b2"), (Shape{2}));
 }
 
+TEST(LastLayer, AReshapeBehindItThatStatesTheClassesStatesTheNewOnes) {
+  Model model = make_model({tensor_info("x", {open("batch"), fixed(4), fixed(2), fixed(2)})},
+                           {make_node("Conv", {"x", "w", "b"}, {"pixels"}),
+                            make_node("Transpose", {"pixels"}, {"rows"}, {{"perm", std::vector<int64_t>{0, 2, 3, 1}}}),
+                            make_node("Reshape", {"rows", "shape"}, {"logits"})},
+                           {tensor_info("logits", {open("pixels"), fixed(3)})});
+  model.graph.initializers["w"] = Tensor(DType::f32, Shape{3, 4, 1, 1});
+  model.graph.initializers["b"] = Tensor(DType::f32, Shape{3});
+  Tensor shape(DType::i64, Shape{2});
+  shape.data_as<int64_t>()[0] = -1;
+  shape.data_as<int64_t>()[1] = 3;
+  model.graph.initializers["shape"] = std::move(shape);
+  EXPECT_THAT(with_classes(model, 7).parameters, ElementsAre("b", "w"));
+  EXPECT_EQ(shape_of(model, "w"), (Shape{7, 4, 1, 1}));
+  const Tensor& stated = *model.graph.initializers.at(model.graph.nodes[2].inputs[1]).tensor();
+  EXPECT_EQ(stated.data_as<int64_t>()[0], -1);
+  EXPECT_EQ(stated.data_as<int64_t>()[1], 7);
+}
+
 TEST(LastLayer, AModelThatEndsOtherwiseIsRefused) {
   Model model = classifier();
   model.graph.nodes.push_back(make_node("Concat", {"logits", "logits"}, {"twice"}, {{"axis", int64_t{1}}}));

@@ -183,7 +183,7 @@ OnnxSession::Plan& OnnxSession::find_plan(const Values& values, size_t node) {
     const CompiledStep& step = plans_.front()->step;
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
     options_.on_plan({seconds, step.plan.arena_bytes, step.plan.constant_bytes, step.graph.nodes().size(),
-                      models::multiply_adds(step.graph), plans_.size()});
+                      models::multiply_adds(plans_.front()->segment.graph), plans_.size()});
   }
   return *plans_.front();
 }

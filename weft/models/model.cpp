@@ -122,7 +122,9 @@ int64_t multiply_adds(const Graph& graph) {
     const std::string& op = node.op->name;
     if (op == "lstm" || op == "gru")  // their product with the hidden state
       count += graph.type(node.inputs[0]).elements() * graph.shape(node.inputs[1])[1];
-    if (op != "conv2d" && op != "conv2d_backward_data" && op != "matmul") continue;
+    const bool counts = op == "conv2d" || op == "conv2d_backward_data" || op == "matmul" || op == "integer_conv2d" ||
+                        op == "integer_matmul" || op == "quantized_conv2d" || op == "quantized_matmul";
+    if (!counts) continue;
     std::vector<TensorType> inputs, outputs;
     for (const ValueId value : node.inputs) inputs.push_back(graph.type(value));
     for (const ValueId value : node.outputs) outputs.push_back(graph.type(value));

@@ -103,7 +103,7 @@ Model build(const OpRegistry& registry, const ModelEntry& entry, const ModelInpu
 /// One that comes with weft; Error(usage) for an unknown name too.
 Model build(const OpRegistry& registry, const std::string& name, const ModelInput& input, const ModelOptions& options,
             Mode mode);
-/// Of the convolutions and matrix products, as published tables count them.
+/// Of the convolutions and matrix products, as published tables count them. Of a graph before passes fuse it.
 int64_t multiply_adds(const Graph& graph);
 /// The starting value of a parameter; of `whitening` that for noise, whose pixels all are alike.
 Tensor initialize(const ParameterSpec& parameter, uint64_t seed);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <vector>
 
 #include "weft/base/error.h"
 #include "weft/onnx/operators/context.h"
@@ -29,24 +30,26 @@ Tensor resized(const Tensor& tensor, int axis, int64_t size) {
 }
 
 struct LastLayer {
-  std::string weight, bias;  // the bias may be absent
-  int output_axis = 0;       // of the weight
+  std::string weight, bias;              // the bias may be absent
+  int output_axis = 0;                   // of the weight
+  std::vector<OnnxNode*> reshapes = {};  // behind it, whose shapes may state the number of classes
 };
 
 /// From the output backwards, through what leaves each class by itself.
 LastLayer find_last_layer(Model& model) {
-  constexpr std::array<std::string_view, 8> kThrough{"Identity",          "Flatten",    "Reshape", "Squeeze",
-                                                     "GlobalAveragePool", "ReduceMean", "Dropout", "Cast"};
+  constexpr std::array<std::string_view, 9> kThrough{
+      "Identity", "Flatten", "Reshape", "Squeeze", "Transpose", "GlobalAveragePool", "ReduceMean", "Dropout", "Cast"};
   std::string value = model.graph.outputs.at(0).name, bias;
-  for (const OnnxNode* node = producer_of(model, value); node != nullptr; node = producer_of(model, value)) {
+  std::vector<OnnxNode*> reshapes;
+  for (OnnxNode* node = producer_of(model, value); node != nullptr; node = producer_of(model, value)) {
     if (node->op == "Gemm" && weight_of(model, node->inputs.at(1)) != nullptr) {
       const bool is_turned = NodeAttributes(*node, 13).integer("transB", 0) != 0;
-      return {node->inputs[1], node->inputs.size() > 2 ? node->inputs[2] : bias, is_turned ? 0 : 1};
+      return {node->inputs[1], node->inputs.size() > 2 ? node->inputs[2] : bias, is_turned ? 0 : 1, reshapes};
     }
     if (node->op == "MatMul" && weight_of(model, node->inputs.at(1)) != nullptr)
-      return {node->inputs[1], bias, weight_of(model, node->inputs[1])->shape().rank() - 1};
+      return {node->inputs[1], bias, weight_of(model, node->inputs[1])->shape().rank() - 1, reshapes};
     if (node->op == "Conv" && weight_of(model, node->inputs.at(1)) != nullptr)
-      return {node->inputs[1], node->inputs.size() > 2 ? node->inputs[2] : bias, 0};
+      return {node->inputs[1], node->inputs.size() > 2 ? node->inputs[2] : bias, 0, reshapes};
     if (node->op == "Add") {
       const int side = weight_of(model, node->inputs.at(1)) != nullptr ? 1 : 0;
       if (weight_of(model, node->inputs[static_cast<size_t>(side)]) == nullptr) break;
@@ -55,6 +58,7 @@ LastLayer find_last_layer(Model& model) {
       continue;
     }
     if (std::find(kThrough.begin(), kThrough.end(), node->op) == kThrough.end()) break;
+    if (node->op == "Reshape") reshapes.push_back(node);
     value = node->inputs.at(0);
   }
   fail(ErrorKind::usage,
@@ -62,6 +66,20 @@ LastLayer find_last_layer(Model& model) {
        "as "
        "many classes as it has",
        model.path);
+}
+
+/// Gives a Reshape whose shape ends with the old number of classes one that ends with the new number. The shape gets a
+/// name of its own: other nodes may read the old one.
+void end_with_classes(Model& model, OnnxNode& reshape, int64_t old_classes, int64_t classes) {
+  const Tensor* const shape = weight_of(model, reshape.inputs.at(1));
+  if (shape == nullptr || shape->dtype() != DType::i64 || shape->elements() < 1) return;
+  Tensor changed = shape->clone();
+  int64_t& last = changed.data_as<int64_t>()[changed.elements() - 1];
+  if (last != old_classes) return;
+  last = classes;
+  const std::string name = reshape.outputs.at(0) + ".shape";
+  model.graph.initializers[name] = std::move(changed);
+  reshape.inputs[1] = name;
 }
 
 }  // namespace
@@ -85,6 +103,7 @@ FreshLayer with_classes(Model& model, int64_t classes) {
   const Tensor weight = *weight_of(model, layer.weight);
   const int64_t outputs = weight.shape()[layer.output_axis];
   if (outputs == classes) return {};
+  for (OnnxNode* const reshape : layer.reshapes) end_with_classes(model, *reshape, outputs, classes);
   FreshLayer fresh;
   fresh.inputs = std::max<int64_t>(1, weight.shape().elements() / std::max<int64_t>(1, outputs));
   fresh.parameters.insert(graph_name(layer.weight));
