@@ -43,6 +43,12 @@ double part(double whole, int64_t zero, int64_t from_level, double ranks) {
   return zero >= from_level ? whole / ranks : whole;
 }
 
+/// Of a stage's states, as long as their gradients are large. Divided experts are a part already.
+double update_seconds(const StageCost& stage, int64_t zero, double ranks) {
+  const double experts = stage.gradient_bytes > 0 ? stage.expert_gradient_bytes / stage.gradient_bytes : 0;
+  return stage.update_seconds * experts + part(stage.update_seconds * (1 - experts), zero, 1, ranks);
+}
+
 }  // namespace
 
 const predict::ExchangeTimes& Estimator::exchange_of(const Strategy& strategy) {
@@ -215,7 +221,7 @@ Estimate Estimator::estimate(const Strategy& strategy) {
     double own = 0, update = 0;
     for (const size_t at : of.stages_of(rank)) {
       own += of.times.forward[at] + of.times.backward_inputs[at] + of.times.backward_weights[at] + of.lost[at];
-      update += part(of.costs.stages[at].update_seconds, strategy.zero, 1, of.data());
+      update += update_seconds(of.costs.stages[at], strategy.zero, of.data());
     }
     busy = std::max(busy, own);
     estimate.update = std::max(estimate.update, update);
@@ -237,8 +243,7 @@ double Estimator::bound(const Strategy& strategy) {
   const auto pipeline = static_cast<double>(strategy.pipeline);
   const double batches =
       strategy.pipeline > 1 ? static_cast<double>(strategy.micro_batches) : static_cast<double>(strategy.accumulate);
-  return (batches * seconds + part(stage.update_seconds, strategy.zero, 1, static_cast<double>(strategy.data()))) /
-         pipeline;
+  return (batches * seconds + update_seconds(stage, strategy.zero, static_cast<double>(strategy.data()))) / pipeline;
 }
 
 }  // namespace weft::search

@@ -22,9 +22,88 @@ void multiply_tile(const IntegerTile& t) {
     }
 }
 
+#elif WEFT_LANES == 8
+
+constexpr int64_t kChunkGroups = 128;  // of the inner dimension at a time: rows of it, widened, stay in the first cache
+constexpr int64_t kChunkBytes = kChunkGroups * kInnerGroup;
+constexpr int64_t kHalfBytes = kGroupBytes / 2;  // of 8 columns
+
+/// Rows as 16 bits, which loops spread over a vector for nothing when they read them.
+WEFT_INLINE void widen_row(const uint8_t* from, int64_t count, int16_t* to) {
+  int64_t at = 0;
+  for (; at + 16 <= count; at += 16)
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + at),
+                        _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from + at))));
+  for (; at < count; ++at) to[at] = from[at];
+}
+
+/// Adds to the sums of 8 columns in each of the rows. The 12 sums of six rows, two vectors of columns, a row's numbers
+/// and a product are the 16 registers that there are.
+template <int kRows>
+WEFT_INLINE void multiply_half(const int16_t* a, const uint8_t* b, int64_t groups, int32_t* to) {
+  __m256i first[kRows], second[kRows];  // two parts of the sums of 4 columns each
+#pragma GCC unroll 6
+  for (int r = 0; r < kRows; ++r) first[r] = second[r] = _mm256_setzero_si256();
+  for (int64_t group = 0; group < groups; ++group, a += kInnerGroup, b += kGroupBytes) {
+    const __m256i left = _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(b)));
+    const __m256i right = _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(b + kHalfBytes / 2)));
+#pragma GCC unroll 6
+    for (int r = 0; r < kRows; ++r) {
+      int64_t four = 0;
+      __builtin_memcpy(&four, a + r * kChunkBytes, sizeof four);
+      const __m256i row_numbers = _mm256_set1_epi64x(four);
+      first[r] = _mm256_add_epi32(first[r], _mm256_madd_epi16(row_numbers, left));
+      second[r] = _mm256_add_epi32(second[r], _mm256_madd_epi16(row_numbers, right));
+      // Row by row: gcc would multiply for all rows first, and keep sums in memory for want of registers.
+      __asm__("" : "+x"(first[r]), "+x"(second[r]));
+    }
+  }
+#pragma GCC unroll 6
+  for (int r = 0; r < kRows; ++r) {
+    const __m256i sums = _mm256_permute4x64_epi64(_mm256_hadd_epi32(first[r], second[r]), 0xd8);
+    auto* const place = reinterpret_cast<__m256i*>(to + r * kTileColumns);
+    _mm256_storeu_si256(place, _mm256_add_epi32(_mm256_loadu_si256(place), sums));
+  }
+}
+
+WEFT_INLINE void multiply_rows(int64_t rows, const int16_t* a, const uint8_t* b, int64_t groups, int32_t* to) {
+  while (rows > 0) {
+    const int64_t done = rows >= 6 ? 6 : rows >= 3 ? 3 : 1;
+    if (done == 6)
+      multiply_half<6>(a, b, groups, to);
+    else if (done == 3)
+      multiply_half<3>(a, b, groups, to);
+    else
+      multiply_half<1>(a, b, groups, to);
+    rows -= done;
+    a += done * kChunkBytes;
+    to += done * kTileColumns;
+  }
+}
+
+void multiply_tile(const IntegerTile& t) {
+  alignas(64) int16_t rows[kTileRows * kChunkBytes];
+  alignas(64) uint8_t flipped[kChunkGroups * kGroupBytes];
+  for (int64_t r = 0; r < t.rows; ++r)
+    __builtin_memset(t.sums + r * kTileColumns, 0, static_cast<size_t>(t.blocks * kColumnBlock) * sizeof(int32_t));
+  for (int64_t begin = 0; begin < t.groups; begin += kChunkGroups) {
+    const int64_t groups = t.groups - begin < kChunkGroups ? t.groups - begin : kChunkGroups;
+    for (int64_t r = 0; r < t.rows; ++r)
+      widen_row(t.a + r * t.a_row + begin * kInnerGroup, groups * kInnerGroup, rows + r * kChunkBytes);
+    for (int64_t block = 0; block < t.blocks; ++block) {
+      const uint8_t* b = t.b + block * t.b_block + begin * kGroupBytes;
+      if (t.flips_b) {
+        for (int64_t at = 0; at < groups * kGroupBytes; ++at) flipped[at] = b[at] ^ 0x80;
+        b = flipped;
+      }
+      for (int64_t half = 0; half < 2; ++half)
+        multiply_rows(t.rows, rows, b + half * kHalfBytes, groups, t.sums + block * kColumnBlock + half * 8);
+    }
+  }
+}
+
 #else
 
-#if WEFT_LANES == 16
 typedef __m512i Integers;
 constexpr int kVectors = 2;  // of a block of columns: each holds two parts of the sums of 8
 WEFT_INLINE Integers zeros() { return _mm512_setzero_si512(); }
@@ -37,20 +116,6 @@ WEFT_INLINE Integers add_products(Integers sums, Integers a, Integers b) {
   return _mm512_add_epi32(sums, _mm512_madd_epi16(a, b));
 }
 WEFT_INLINE void store_parts(int32_t* to, Integers sums) { _mm512_storeu_si512(to, sums); }
-#else
-typedef __m256i Integers;
-constexpr int kVectors = 4;  // two parts of the sums of 4 columns
-WEFT_INLINE Integers zeros() { return _mm256_setzero_si256(); }
-WEFT_INLINE Integers row_numbers(int32_t four) { return _mm256_cvtepu8_epi16(_mm_set1_epi32(four)); }
-WEFT_INLINE Integers column_numbers(const uint8_t* b, char flip) {
-  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(b));
-  return _mm256_cvtepi8_epi16(_mm_xor_si128(bytes, _mm_set1_epi8(flip)));
-}
-WEFT_INLINE Integers add_products(Integers sums, Integers a, Integers b) {
-  return _mm256_add_epi32(sums, _mm256_madd_epi16(a, b));
-}
-WEFT_INLINE void store_parts(int32_t* to, Integers sums) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), sums); }
-#endif
 
 template <int kRows>
 WEFT_INLINE void multiply_block(const IntegerTile& t, int64_t row, int64_t block) {
@@ -89,7 +154,7 @@ WEFT_INLINE void multiply_block(const IntegerTile& t, int64_t row, int64_t block
 }
 
 void multiply_tile(const IntegerTile& t) {
-  constexpr int kMostRows = WEFT_LANES == 16 ? 6 : 2;  // as many as registers hold the sums of
+  constexpr int kMostRows = 6;  // as many as registers hold the sums of
   for (int64_t block = 0; block < t.blocks; ++block) {
     int64_t row = 0;
     for (; row + kMostRows <= t.rows; row += kMostRows) multiply_block<kMostRows>(t, row, block);
