@@ -3,7 +3,8 @@
 The peer of `weft infer --repeat`. Latency: one sample at a time, all threads work on it. Throughput: batches, by all threads
 together, or (--streams) by as many batches at once, each on its share of the threads. --precision int8 quantizes the model by
 the peer's own tool first: ONNX Runtime's quantize_static (QDQ, per channel), NNCF's quantize(); by drawn samples, since the
-speed does not depend on them. The quantized file is kept beside the model.
+speed does not depend on them, nor on the weights' 7 bits that ONNX Runtime's accuracy wants on processors without VNNI. The
+quantized file is kept beside the model.
 
 `grown_bytes` is by how much the process grew at most since its libraries were loaded, just before it read the model.
 """

@@ -80,6 +80,19 @@ WEFT_INLINE void store_bytes(T* to, IntVector value) {
   __builtin_memcpy(to, &bytes, sizeof bytes);
 #endif
 }
+#if WEFT_LANES == 8
+/// Four vectors of such numbers, which cross the halves of the registers once, together.
+template <typename T>
+WEFT_INLINE void store_bytes(T* to, const IntVector (&values)[4]) {
+  const auto packed = [&](int at) {
+    return _mm256_packs_epi32(__builtin_bit_cast(__m256i, values[at]), __builtin_bit_cast(__m256i, values[at + 1]));
+  };
+  const __m256i left = packed(0), right = packed(2);
+  const __m256i bytes = std::is_signed_v<T> ? _mm256_packs_epi16(left, right) : _mm256_packus_epi16(left, right);
+  const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm256_permutevar8x32_epi32(bytes, order));
+}
+#endif
 WEFT_INLINE FloatVector as_reals(IntVector value) { return __builtin_convertvector(value, FloatVector); }
 WEFT_INLINE FloatVector load_reals(const float* from) { return load<FloatVector>(from); }
 
@@ -118,6 +131,17 @@ void requantize_real(const RowSums& row, const ChannelFactors& of, void* to) {
   T* const y = static_cast<T*>(to);
   const StepLimits limits = limits_of(of.zero_point, of.range);
   int64_t c = 0;
+#if WEFT_LANES == 8
+  for (; c + 4 * kLanes <= row.count; c += 4 * kLanes) {
+    IntVector steps[4];
+#pragma GCC unroll 4
+    for (int v = 0; v < 4; ++v) {
+      const int64_t at = c + v * kLanes;
+      steps[v] = round_steps(as_reals(sums_at(row, at)) * load_reals(of.factors + at), limits);
+    }
+    store_bytes(y + c, steps);
+  }
+#endif
   for (; c + kLanes <= row.count; c += kLanes)
     store_bytes(y + c, round_steps(as_reals(sums_at(row, c)) * load_reals(of.factors + c), limits));
   for (; c < row.count; ++c)

@@ -37,10 +37,10 @@ WEFT_INLINE void widen_row(const uint8_t* from, int64_t count, int16_t* to) {
   for (; at < count; ++at) to[at] = from[at];
 }
 
-/// Adds to the sums of 8 columns in each of the rows. The 12 sums of six rows, two vectors of columns, a row's numbers
-/// and a product are the 16 registers that there are.
+/// The sums of 8 columns in each of the rows, or what is added to them. The 12 sums of six rows, two vectors of
+/// columns, a row's numbers and a product are the 16 registers that there are.
 template <int kRows>
-WEFT_INLINE void multiply_half(const int16_t* a, const uint8_t* b, int64_t groups, int32_t* to) {
+WEFT_INLINE void multiply_half(const int16_t* a, const uint8_t* b, int64_t groups, bool adds, int32_t* to) {
   __m256i first[kRows], second[kRows];  // two parts of the sums of 4 columns each
 #pragma GCC unroll 6
   for (int r = 0; r < kRows; ++r) first[r] = second[r] = _mm256_setzero_si256();
@@ -62,19 +62,20 @@ WEFT_INLINE void multiply_half(const int16_t* a, const uint8_t* b, int64_t group
   for (int r = 0; r < kRows; ++r) {
     const __m256i sums = _mm256_permute4x64_epi64(_mm256_hadd_epi32(first[r], second[r]), 0xd8);
     auto* const place = reinterpret_cast<__m256i*>(to + r * kTileColumns);
-    _mm256_storeu_si256(place, _mm256_add_epi32(_mm256_loadu_si256(place), sums));
+    _mm256_storeu_si256(place, adds ? _mm256_add_epi32(_mm256_loadu_si256(place), sums) : sums);
   }
 }
 
-WEFT_INLINE void multiply_rows(int64_t rows, const int16_t* a, const uint8_t* b, int64_t groups, int32_t* to) {
+WEFT_INLINE void multiply_rows(int64_t rows, const int16_t* a, const uint8_t* b, int64_t groups, bool adds,
+                               int32_t* to) {
   while (rows > 0) {
     const int64_t done = rows >= 6 ? 6 : rows >= 3 ? 3 : 1;
     if (done == 6)
-      multiply_half<6>(a, b, groups, to);
+      multiply_half<6>(a, b, groups, adds, to);
     else if (done == 3)
-      multiply_half<3>(a, b, groups, to);
+      multiply_half<3>(a, b, groups, adds, to);
     else
-      multiply_half<1>(a, b, groups, to);
+      multiply_half<1>(a, b, groups, adds, to);
     rows -= done;
     a += done * kChunkBytes;
     to += done * kTileColumns;
@@ -84,9 +85,8 @@ WEFT_INLINE void multiply_rows(int64_t rows, const int16_t* a, const uint8_t* b,
 void multiply_tile(const IntegerTile& t) {
   alignas(64) int16_t rows[kTileRows * kChunkBytes];
   alignas(64) uint8_t flipped[kChunkGroups * kGroupBytes];
-  for (int64_t r = 0; r < t.rows; ++r)
-    __builtin_memset(t.sums + r * kTileColumns, 0, static_cast<size_t>(t.blocks * kColumnBlock) * sizeof(int32_t));
-  for (int64_t begin = 0; begin < t.groups; begin += kChunkGroups) {
+  int64_t begin = 0;
+  do {  // once where there is nothing to add, too: sums are written over
     const int64_t groups = t.groups - begin < kChunkGroups ? t.groups - begin : kChunkGroups;
     for (int64_t r = 0; r < t.rows; ++r)
       widen_row(t.a + r * t.a_row + begin * kInnerGroup, groups * kInnerGroup, rows + r * kChunkBytes);
@@ -97,9 +97,10 @@ void multiply_tile(const IntegerTile& t) {
         b = flipped;
       }
       for (int64_t half = 0; half < 2; ++half)
-        multiply_rows(t.rows, rows, b + half * kHalfBytes, groups, t.sums + block * kColumnBlock + half * 8);
+        multiply_rows(t.rows, rows, b + half * kHalfBytes, groups, begin > 0, t.sums + block * kColumnBlock + half * 8);
     }
-  }
+    begin += groups;
+  } while (begin < t.groups);
 }
 
 #else
