@@ -62,8 +62,8 @@ class Growth:
 
 
 def in_child(function, *words):
-    """What it reads and frees is no part of this process's memory."""
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
+    """What it reads and frees is no part of this process's memory, and what it prints none of its output."""
+    with multiprocessing.get_context("spawn").Pool(1, initializer=os.dup2, initargs=(2, 1)) as pool:
         return pool.apply(function, words)
 
 
