@@ -2,7 +2,6 @@
 // several, numbers that saturate in 16 bits.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <string>
 #include <vector>
 

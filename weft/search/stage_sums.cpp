@@ -4,17 +4,11 @@
 
 #include "weft/graph/collective.h"
 #include "weft/passes/support/rebuild.h"
+#include "weft/step/experts.h"
 
 namespace weft::search {
 
 namespace {
-
-bool is_part_along_data(const GraphInput& input) {
-  if (!input.sharding) return false;
-  const auto& split = input.sharding->split;
-  return std::any_of(split.begin(), split.end(),
-                     [](const std::optional<MeshAxis>& axis) { return axis && axis->name == kDataAxis; });
-}
 
 class Sums {
  public:
@@ -89,7 +83,8 @@ class Sums {
         if (is_forward(static_cast<size_t>(user.index))) stages.insert(stage_of(static_cast<size_t>(user.index)));
       const double size = bytes(input.value);
       costs_.all_weight_bytes += input.sharding ? 4.0 * static_cast<double>(input.sharding->whole.elements()) : size;
-      const bool is_trained = q_.nodes.trained.contains(input.name), is_expert = is_part_along_data(input);
+      const bool is_trained = q_.nodes.trained.contains(input.name),
+                 is_expert = input.sharding && step::is_part_along_data(*input.sharding);
       const auto known = q_.nodes.slot_bytes.find(input.name);
       const double slots = known == q_.nodes.slot_bytes.end() ? 0 : known->second;
       for (const size_t at : stages) {

@@ -85,9 +85,11 @@ void note_parts(TrainingStep& step) {
   }
 }
 
+bool is_part_along_data(const Sharding& sharding) { return data_axis_of(sharding) != nullptr; }
+
 bool is_part_along_data(const Shardings& shardings, const std::string& state) {
   const auto found = shardings.find(state);
-  return found != shardings.end() && data_axis_of(found->second) != nullptr;
+  return found != shardings.end() && is_part_along_data(found->second);
 }
 
 }  // namespace weft::step

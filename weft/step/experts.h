@@ -38,6 +38,7 @@ Shardings shardings_of_parts(const Graph& graph, const std::vector<SlotSpec>& sl
 void note_parts(TrainingStep& step);
 
 /// Whether ranks along the axis data have a part each, of some dimension.
+bool is_part_along_data(const Sharding& sharding);
 bool is_part_along_data(const Shardings& shardings, const std::string& state);
 
 }  // namespace weft::step
