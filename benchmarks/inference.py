@@ -3,9 +3,10 @@
 
 `weft export` writes each network of the zoo as ONNX, and all three run that file on the same threads. Latency is one sample at
 a time over all threads. Throughput is batches of 16: by all threads together or by a stream per thread, whichever is faster on
-each side. int8 of a peer is its own quantizer's. A precision that a peer has not is judged against its fastest one that is no
-less exact, which the row names: bf16 against f32, int8 of a model that its quantizer refuses against bf16 or f32. A row shows
-medians over the rounds, which run in turn. A ratio is the median of weft's samples/s over the peer's of the same round.
+each side. int8 is each side's own quantizer's; weft's weights have 7 bits where the processor has no VNNI, as ONNX Runtime's
+would for its accuracy, which changes nothing in its speed. A precision that a peer has not is judged against its fastest one that
+is no less exact, which the row names: bf16 against f32, int8 of a model that its quantizer refuses against bf16 or f32. A row
+shows medians over the rounds, which run in turn. A ratio is the median of weft's samples/s over the peer's of the same round.
 
 A second table has the memory of one sample at a time: by how much the process grew at most, from just before it read the model.
 
@@ -24,7 +25,7 @@ import sys
 
 from peer_python import NoPeer, peer_python
 from peer_settings import processor
-from sides import ROOT, SideFailed, run_json
+from sides import ROOT, SideFailed, run_json, weight_bits
 
 MODELS = ["resnet50", "resnet18", "mobilenet_v2", "vit_tiny", "vgg16", "densenet121", "transformer_lm", "lstm_classifier"]
 REQUIREMENTS = ROOT / "benchmarks/peer/inference_requirements.txt"
@@ -79,9 +80,10 @@ def weft_model(path, precision, arguments):
     """The file that weft runs: int8 is quantized by weft."""
     if precision != "int8":
         return path
-    result = path.with_suffix(".weft_int8.onnx")
+    bits = weight_bits()
+    result = path.with_suffix(f".weft_int{bits}.onnx")
     if not result.exists():
-        subprocess.run([arguments.weft, "quantize", path, "--drawn-samples", "8", "-o", result], check=True,
+        subprocess.run([arguments.weft, "quantize", path, "--bits", str(bits), "--drawn-samples", "8", "-o", result], check=True,
                        stdout=subprocess.DEVNULL)
     return result
 

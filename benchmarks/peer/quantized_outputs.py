@@ -1,8 +1,8 @@
 """What an ONNX model gives in ONNX Runtime or OpenVINO, in f32 or quantized by the peer's own tool, as NumPy's file.
 
 The peer of `weft quantize` in benchmarks/quantization_accuracy.py. --calibration names samples, of which as many as --samples
-says are taken, evenly spaced. ONNX Runtime: quant_pre_process and quantize_static (QDQ, per channel; weights of 7 bits where the
-processor has no VNNI, since its products of bytes saturate there); OpenVINO: NNCF's quantize(), told where the model is a
+says are taken, evenly spaced. ONNX Runtime: quant_pre_process and quantize_static (QDQ, per channel; with --weight-bits 7
+for processors without VNNI, where its products of bytes would saturate); OpenVINO: NNCF's quantize(), told where the model is a
 transformer.
 """
 
@@ -20,16 +20,13 @@ def parse_arguments():
     parser.add_argument("--precision", choices=["f32", "int8"], default="int8")
     parser.add_argument("--calibration", type=pathlib.Path)
     parser.add_argument("--samples", type=int, default=512)
+    parser.add_argument("--weight-bits", type=int, choices=[8, 7], default=8, help="of ONNX Runtime's quantizer")
     parser.add_argument("--transformer", action="store_true")
     parser.add_argument("--input", type=pathlib.Path, required=True)
     parser.add_argument("--output", type=pathlib.Path, required=True)
     parser.add_argument("--batch", type=int, default=100)
     parser.add_argument("--threads", type=int, default=2)
     return parser.parse_args()
-
-
-def has_vnni():
-    return "vnni" in pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8")
 
 
 def calibration_samples(arguments):
@@ -52,7 +49,7 @@ def quantized_by_onnxruntime(arguments, name, dtype, folder):
     prepared, result = folder / "prepared.onnx", folder / "int8.onnx"
     quant_pre_process(arguments.model, prepared, skip_symbolic_shape=True)
     quantize_static(prepared, result, Samples(), quant_format=QuantFormat.QDQ, per_channel=True,
-                    activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8, reduce_range=not has_vnni())
+                    activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8, reduce_range=arguments.weight_bits == 7)
     return result
 
 

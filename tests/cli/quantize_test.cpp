@@ -144,6 +144,16 @@ TEST_F(QuantizeCommand, OneSampleIsEnoughButSaid) {
   EXPECT_THAT(outcome.err, HasSubstr("calibration sees 1 sample only"));
 }
 
+TEST_F(QuantizeCommand, SevenBitsHaveTheSizeAndTheKindsOfEight) {
+  train();
+  ASSERT_EQ(quantize({"-o", "int8.onnx"}).code, 0);
+  const Outcome outcome = quantize({"-o", "int7.onnx", "--bits", "7"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("int7"));
+  EXPECT_EQ(fs::file_size(path("int7.onnx")), fs::file_size(path("int8.onnx")));
+  EXPECT_EQ(quantize({"-o", "int7.weft", "--bits", "7", "--requantize", "fixed"}).code, 0);
+}
+
 TEST_F(QuantizeCommand, FourBitsAreSmallerThanEight) {
   train();
   ASSERT_EQ(quantize({"-o", "int8.onnx"}).code, 0);
@@ -323,6 +333,7 @@ TEST_F(QuantizeCommand, AFileThatIsThereIsKept) {
 
 TEST_F(QuantizeCommand, GroupsOfWeightsOfEightBitsAreRefused) {
   train();
+  expect_error(quantize({"-o", "int7.onnx", "--bits", "7", "--group", "16"}), 2, "weights of 7 bits have a scale");
   expect_error(quantize({"-o", "int8.onnx", "--group", "16"}), 2, "weights of 8 bits have a scale for each output");
 }
 

@@ -58,6 +58,25 @@ TEST_F(QuantizerTest, EveryOptionGivesNearlyTheSame) {
   }
 }
 
+TEST_F(QuantizerTest, SevenBitsKeepEveryWeightNarrow) {
+  for (const WeightRounding rounding : {WeightRounding::nearest, WeightRounding::adaptive}) {
+    QuantizerOptions options;
+    options.bits = 7;
+    options.rounding = rounding;
+    const Quantizer quantizer(small_model(), options, data_, runner_);
+    const onnx::Model seven = quantizer.quantized(), eight = Quantizer(small_model(), {}, data_, runner_).quantized();
+    EXPECT_EQ(ops_of(seven), ops_of(eight));
+    EXPECT_EQ(seven.opset(), eight.opset());
+    int most = 0;
+    for (const auto& [name, value] : seven.graph.initializers)
+      if (value.tensor()->dtype() == DType::i8)
+        for (int64_t at = 0; at < value.tensor()->elements(); ++at)
+          most = std::max(most, std::abs(int{value.tensor()->data_as<int8_t>()[at]}));
+    EXPECT_EQ(most, 63);
+    EXPECT_LT(distance(run(small_model(), batch(9)), run(seven, batch(9))), 0.1);
+  }
+}
+
 TEST_F(QuantizerTest, EqualisationKeepsTheFunction) {
   QuantizerOptions options;
   options.equalizes = true;

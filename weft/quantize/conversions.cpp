@@ -72,7 +72,7 @@ class Writer {
     if (found != behind_.end()) nodes.insert(nodes.end(), found->second.begin(), found->second.end());
   }
 
-  static DType integers_of_bits(int bits) { return bits == 8 ? DType::i8 : bits == 4 ? DType::i4 : DType::i2; }
+  static DType integers_of_bits(int bits) { return bits >= 7 ? DType::i8 : bits == 4 ? DType::i4 : DType::i2; }
 
   void convert_layer(const Layer& layer, const QuantizedLayer& quantized) {
     const Tensor old_weight = *graph().initializers.at(layer.weight).tensor();

@@ -27,7 +27,7 @@ std::pair<int64_t, int64_t> columns_of(const Layer& second, int64_t channels, in
 }
 
 bool needs_moments(const QuantizerOptions& options) {
-  return options.rounding == WeightRounding::adaptive || options.bits < 8;
+  return options.rounding == WeightRounding::adaptive || options.by_groups();
 }
 
 /// The rows of one group of a convolution.
@@ -89,14 +89,14 @@ Quantizer::Quantizer(onnx::Model model, const QuantizerOptions& options, const C
          folded_.path.empty() ? folded_.graph.name : folded_.path);
   const bool has_convolutions =
       std::any_of(layers_.begin(), layers_.end(), [](const Layer& layer) { return layer.is_convolution; });
-  if (options_.rounding == WeightRounding::adaptive && options_.bits < 8 && !has_convolutions)
+  if (options_.rounding == WeightRounding::adaptive && options_.by_groups() && !has_convolutions)
     fail(ErrorKind::usage,
          "rounding is learned for weights of 8 bits, and with {} bits '{}' has none: leave --adaround away",
          options_.bits, folded_.path.empty() ? folded_.graph.name : folded_.path);
   check_numbers(folded_.graph, layers_);
   prepare_version();
   if (options_.equalizes) equalize();
-  const bool by_groups = options_.bits < 8;
+  const bool by_groups = options_.by_groups();
   std::vector<Layer> with_integer_inputs;
   for (const Layer& layer : layers_)
     if (!by_groups || layer.is_convolution) with_integer_inputs.push_back(layer);
@@ -127,8 +127,8 @@ void Quantizer::prepare_version() {
   if (folded_.opset() < 13)
     fail(ErrorKind::usage, "'{}' has operators of version {}; export it anew with version 13 or newer", folded_.path,
          folded_.opset());
-  const bool has_groups = options_.bits < 8 && std::any_of(layers_.begin(), layers_.end(),
-                                                           [](const Layer& layer) { return !layer.is_convolution; });
+  const bool has_groups = options_.by_groups() && std::any_of(layers_.begin(), layers_.end(),
+                                                              [](const Layer& layer) { return !layer.is_convolution; });
   if (!has_groups) return;
   raise_version(folded_, options_.bits == 2 ? 25 : 21);
   folded_.ir_version = std::max<int64_t>(folded_.ir_version, options_.bits == 2 ? 13 : 10);
@@ -185,7 +185,7 @@ void Quantizer::make_room_for_bias(const Layer& layer, IntegerMatrix& quantized)
 }
 
 IntegerMatrix Quantizer::rounded(const Layer& layer, const Matrix& weights, bool by_groups) const {
-  const int bits = by_groups ? options_.bits : 8;
+  const int bits = bits_of(by_groups);
   const int64_t group = by_groups ? options_.group : layer.inputs;
   const bool per_row = by_groups || options_.per_channel;
   IntegerMatrix result = scales_of(weights, bits, group, per_row, by_groups);
@@ -217,8 +217,8 @@ void Quantizer::round_weights() {
   for (const Layer& layer : layers_) {
     const Matrix weights = matrix_of(layer, *folded_.graph.initializers.at(layer.weight).tensor());
     QuantizedLayer quantized;
-    quantized.by_groups = options_.bits < 8 && !layer.is_convolution;
-    quantized.bits = quantized.by_groups ? options_.bits : 8;
+    quantized.by_groups = options_.by_groups() && !layer.is_convolution;
+    quantized.bits = bits_of(quantized.by_groups);
     quantized.per_channel = options_.per_channel;
     quantized.weights = rounded(layer, weights, quantized.by_groups);
     quantized.bias = bias_of(folded_.graph, layer);

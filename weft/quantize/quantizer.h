@@ -20,8 +20,9 @@ struct QuantizerOptions {
   bool equalizes = false;  // cross-layer equalisation first
   bool corrects_bias = true;
   WeightRounding rounding = WeightRounding::nearest;
-  int bits = 8;        // 4 and 2: of matrix products' weights, by groups; convolutions keep 8
+  int bits = 8;        // of weights, 8 or 7; 4 and 2: of matrix products' weights, by groups; convolutions keep 8
   int64_t group = 32;  // inputs that share a scale then
+  bool by_groups() const { return bits < 7; }
 };
 
 /// How far a layer's output is from that of the f32 model.
@@ -55,6 +56,7 @@ class Quantizer {
   void equalize();
   void make_room_for_bias(const Layer& layer, IntegerMatrix& quantized) const;
   void round_weights();
+  int bits_of(bool by_groups) const { return by_groups || !options_.by_groups() ? options_.bits : 8; }
   IntegerMatrix rounded(const Layer& layer, const Matrix& weights, bool by_groups) const;
   double output_change(const onnx::Model& quantized) const;
   CalibrationData first_batch() const { return {std::min<int64_t>(1, data_.batches), data_.batch}; }

@@ -152,9 +152,10 @@ quantize::QuantizerOptions quantizer_options(const QuantizeCommand& command) {
   options.corrects_bias = !command.keeps_bias;
   options.rounding = command.adaptive ? quantize::WeightRounding::adaptive : quantize::WeightRounding::nearest;
   options.bits = static_cast<int>(command.bits);
-  if (command.group && command.bits == 8)
-    fail(ErrorKind::usage, "--group {}: weights of 8 bits have a scale for each output; leave it away, or add --bits 4",
-         *command.group);
+  if (command.group && !options.by_groups())
+    fail(ErrorKind::usage,
+         "--group {}: weights of {} bits have a scale for each output; leave it away, or add --bits 4", *command.group,
+         command.bits);
   if (command.group) options.group = *command.group;
   return options;
 }
@@ -349,7 +350,7 @@ int quantize_command(const Library& library, const QuantizeCommand& command) {
   if (command.requantize == kFixed && extension != ".weft")
     fail(ErrorKind::usage, "--requantize fixed: {} cannot say it; name the output FILE.weft, or leave it away",
          extension == ".onnx" ? "ONNX, which knows float scales alone," : "a file of tensors alone");
-  if (command.requantize == kFixed && command.bits < 8)
+  if (command.requantize == kFixed && command.bits < 7)
     fail(ErrorKind::usage,
          "--requantize fixed with --bits {}: such weights are made reals, and no integers are requantized; leave "
          "one of the two away",
@@ -381,13 +382,15 @@ void add_quantize(CLI::App& app, Action& action, const Library& library) {
   sub->add_flag("--per-tensor", command->per_tensor, "One scale for all output channels of a layer's weights");
   sub->add_flag("--symmetric", command->symmetric, "Activations in i8 around 0, rather than u8 with a zero point");
   sub->add_flag("--equalize", command->equalizes, "Make the ranges of channels between layers alike first");
-  sub->add_flag("--adaround", command->adaptive, "Learn for each weight of 8 bits whether to round up or down");
+  sub->add_flag("--adaround", command->adaptive, "Learn for each weight of 8 or 7 bits whether to round up or down");
   sub->add_flag("--keep-bias", command->keeps_bias, "Do not correct biases for what rounding does to means");
   sub->add_option("--requantize", command->requantize,
                   "How sums become 8 bits: times a float, or of FILE.weft by a fixed multiplier and a shift")
       ->check(CLI::IsMember({"float", kFixed}));
-  sub->add_option("--bits", command->bits, "Of weights: 4 and 2 for matrix products alone, by groups")
-      ->check(CLI::IsMember({8, 4, 2}));
+  sub->add_option(
+         "--bits", command->bits,
+         "Of weights: 7 is faster on processors without VNNI; 4 and 2 are for matrix products alone, by groups")
+      ->check(CLI::IsMember({8, 7, 4, 2}));
   sub->add_option("--group", command->group, "Weights of 4 and 2 bits that share a scale; default: 32")
       ->check(CLI::Range(int64_t{2}, int64_t{65536}));
   sub->add_option("--accuracy-drop", command->accuracy_drop,

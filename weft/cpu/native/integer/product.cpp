@@ -14,6 +14,7 @@ namespace {
 constexpr int64_t kRowBytes = 320 << 10;
 constexpr int64_t kMostRows = 96;           // packed at a time, a multiple of kTileRows
 constexpr int64_t kFewTiles = 8;            // of rows, for each thread
+constexpr double kUneven = 1.04;            // what the largest share of rows may have more than that of columns
 constexpr int64_t kLeastWork = 1 << 19;     // multiplications that are worth a second thread
 constexpr int64_t kPackingGrain = 1 << 16;  // bytes of columns that are worth a thread
 
@@ -65,6 +66,7 @@ IntegerProduct::IntegerProduct(ProductPlan plan)
     : plan_(plan),
       uses_vnni_(plan_.isa == Isa::avx512 && multiplies_bytes() && vnni_multiply_tile() != nullptr),
       tile_(multiply_tile_for(plan_.isa, uses_vnni_)),
+      narrow_(uses_vnni_ || plan_.b != DType::i8 ? NarrowColumns{} : narrow_columns_for(plan_.isa)),
       finish_(uses_vnni_ && plan_.result != DType::i32 && plan_.rule.rounding == ops::RequantizeRounding::real
                   ? vnni_finish_tile()
                   : nullptr),
@@ -118,12 +120,13 @@ void IntegerProduct::prepare_columns(const Call& call, const ProductPart& part, 
     part.pack_columns(first, last, call.columns + first * block_bytes);
     columns = call.columns;
   }
+  const MultiplyTile sum_up = narrow_.multiply != nullptr ? narrow_.multiply : tile_;  // ones make no sums of 16 bits
   for (int64_t block = first; block < last; block += kTileBlocks) {
     int32_t sums[kTileColumns] = {};
     const int64_t blocks = std::min(kTileBlocks, last - block);
     if (call.a_zero != 0 && size.groups() > 0)
-      tile_({call.ones, size.padded, columns + block * block_bytes, block_bytes, size.groups(), 1, blocks,
-             plan_.b == DType::u8, sums});
+      sum_up({call.ones, size.padded, columns + block * block_bytes, block_bytes, size.groups(), 1, blocks,
+              plan_.b == DType::u8, sums});
     const int64_t end = std::min(size.columns, (block + blocks) * kColumnBlock);
     for (int64_t column = block * kColumnBlock; column < end; ++column) {
       const int64_t channel = part.first_channel + column;
@@ -147,12 +150,16 @@ struct IntegerProduct::Parts {
   int rows, columns;
 };
 
-/// Threads share out rows. Where there are few tiles of rows for each, and more of columns, they share out columns:
-/// each packs all rows for itself, but reads its own columns only.
+/// Threads share out rows. Where there are few tiles of rows for each, and more of columns, or columns come out more
+/// evenly, they share out columns: each packs all rows for itself, but reads its own columns only.
 IntegerProduct::Parts IntegerProduct::parts_for(int threads) const {
   const int64_t tiles = (plan_.size.rows + kTileRows - 1) / kTileRows;
   const int64_t tile_columns = (plan_.size.blocks() + kTileBlocks - 1) / kTileBlocks;
-  if (tiles < kFewTiles * threads && tile_columns >= 2 * threads) return {1, threads};
+  const auto largest_share = [&](int64_t count) {  // of the whole
+    return static_cast<double>((count + threads - 1) / threads) / static_cast<double>(count);
+  };
+  const bool rows_are_uneven = largest_share(tiles) > kUneven * largest_share(tile_columns);
+  if (tile_columns >= 2 * threads && (tiles < kFewTiles * threads || rows_are_uneven)) return {1, threads};
   const auto rows = static_cast<int>(std::min<int64_t>(threads, tiles));
   return {rows, static_cast<int>(std::clamp<int64_t>(threads / rows, 1, tile_columns))};
 }
@@ -163,7 +170,8 @@ void IntegerProduct::run(const Call& call, const ProductPart& part) const {
   std::memset(call.ones, 1, static_cast<size_t>(size.padded));
   const int threads = size.rows * size.columns * size.padded < kLeastWork ? 1 : plan_.threads;
   const int64_t blocks = size.blocks(), block_bytes = std::max<int64_t>(1, size.groups() * kGroupBytes);
-  parallel_for(threads, blocks, std::max<int64_t>(1, kPackingGrain / block_bytes),
+  const bool has_columns_to_read = part.packed == nullptr || call.a_zero != 0;
+  parallel_for(has_columns_to_read ? threads : 1, blocks, std::max<int64_t>(1, kPackingGrain / block_bytes),
                [&](int64_t first, int64_t last) { prepare_columns(call, part, first, last); });
   const int64_t tiles = (size.rows + kTileRows - 1) / kTileRows;
   const int64_t tile_columns = (blocks + kTileBlocks - 1) / kTileBlocks;
@@ -183,6 +191,11 @@ void IntegerProduct::run(const Call& call, const ProductPart& part) const {
                 reinterpret_cast<int32_t*>(own + places.rows_bytes)});
     }
   });
+}
+
+/// Columns are read just before they are multiplied, which wants them in the caches too.
+MultiplyTile IntegerProduct::loop_for(const uint8_t* columns, int64_t bytes) const {
+  return narrow_.multiply != nullptr && narrow_.are_narrow(columns, bytes) ? narrow_.multiply : tile_;
 }
 
 void IntegerProduct::multiply(const Call& call, const ProductPart& part, const Share& share) const {
@@ -211,6 +224,7 @@ void IntegerProduct::multiply(const Call& call, const ProductPart& part, const S
       const int64_t block_count = std::min(kTileBlocks, share.last_block - block);
       const int64_t column = block * kColumnBlock;
       const int64_t count = std::min(size.columns, column + block_count * kColumnBlock) - column;
+      const MultiplyTile multiply_tile = loop_for(columns + block * block_bytes, block_count * block_bytes);
       for (int64_t first = row; first < end; first += kTileRows) {
         IntegerTile tile{
             rows + (first - row) * row_bytes, row_bytes,   columns + block * block_bytes, block_bytes, size.groups(),
@@ -226,10 +240,13 @@ void IntegerProduct::multiply(const Call& call, const ProductPart& part, const S
           finish_tile(call, part, tile, first, column);
           continue;
         }
-        tile_(tile);
-        for (int64_t r = 0; r < tile.rows; ++r)
-          end_row(call, part, sums + r * kTileColumns, first + r, column, count,
-                  call.has_b_zeros ? share.row_sums[first + r - row] : 0);
+        multiply_tile(tile);
+        const int64_t at_once = call.has_b_zeros || plan_.result == DType::i32 ? 1 : tile.rows;
+        for (int64_t r = 0; r < tile.rows; r += at_once)
+          end_rows(call, part,
+                   {sums + r * kTileColumns, nullptr, nullptr, call.has_b_zeros ? share.row_sums[first + r - row] : 0,
+                    count, at_once, kTileColumns, part.row_elements},
+                   first + r, column);
       }
     }
   }
@@ -245,19 +262,20 @@ void IntegerProduct::finish_tile(const Call& call, const ProductPart& part, cons
                  part.row_elements, columns});
 }
 
-void IntegerProduct::end_row(const Call& call, const ProductPart& part, const int32_t* sums, int64_t row,
-                             int64_t column, int64_t count, int32_t row_sum) const {
+void IntegerProduct::end_rows(const Call& call, const ProductPart& part, RowSums rows, int64_t row,
+                              int64_t column) const {
   const int64_t channel = part.first_channel + column;
-  const RowSums of{sums, call.added + channel, call.has_b_zeros ? call.b_zeros + channel : nullptr, row_sum, count};
+  rows.added = call.added + channel;
+  if (call.has_b_zeros) rows.zeros = call.b_zeros + channel;
   const int64_t element = part.first_element + row * part.row_elements + column;
-  if (plan_.result == DType::i32) return loops_.store_sums(of, call.arguments->output<int32_t>(0) + element);
+  if (plan_.result == DType::i32) return loops_.store_sums(rows, call.arguments->output<int32_t>(0) + element);
   const ByteLoops& bytes = plan_.result == DType::i8 ? loops_.of_i8 : loops_.of_u8;
   ChannelFactors factors = call.factors;
   factors.factors += channel;
   factors.multipliers += channel;
   factors.shifts += channel;
   (plan_.rule.rounding == ops::RequantizeRounding::real ? bytes.requantize_real : bytes.requantize_fixed)(
-      of, factors, call.arguments->output<uint8_t>(0) + element);
+      rows, factors, call.arguments->output<uint8_t>(0) + element);
 }
 
 }  // namespace weft::native

@@ -86,16 +86,19 @@ class IntegerProduct {
   Parts parts_for(int threads) const;
   Memory memory() const;
   void prepare_columns(const Call& call, const ProductPart& part, int64_t first, int64_t last) const;
+  /// That multiplies by these columns, with the sums of tile_.
+  MultiplyTile loop_for(const uint8_t* columns, int64_t bytes) const;
   void multiply(const Call& call, const ProductPart& part, const Share& share) const;
   void finish_tile(const Call& call, const ProductPart& part, const IntegerTile& tile, int64_t row,
                    int64_t column) const;
-  void end_row(const Call& call, const ProductPart& part, const int32_t* sums, int64_t row, int64_t column,
-               int64_t count, int32_t row_sum) const;
+  /// Sums of these rows, from a row and column of the part on, with what is added to them and taken off.
+  void end_rows(const Call& call, const ProductPart& part, RowSums rows, int64_t row, int64_t column) const;
 
   ProductPlan plan_;
   bool uses_vnni_;
   MultiplyTile tile_;
-  FinishTile finish_;  // null: sums go through memory
+  NarrowColumns narrow_;  // of columns that are signed bytes, else null
+  FinishTile finish_;     // null: sums go through memory
   const RowLoops& loops_;
   int64_t block_rows_;  // packed at a time, at most
 };

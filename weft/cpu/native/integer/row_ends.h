@@ -15,13 +15,15 @@ inline int32_t byte_of(DType dtype, const void* data, int64_t index) {
   return dtype == DType::i8 ? static_cast<const int8_t*>(data)[index] : static_cast<const uint8_t*>(data)[index];
 }
 
-/// Sums of one row: sums[c] + added[c] - zeros[c] * row_sum, in integers that wrap around.
+/// Sums of a row: sums[c] + added[c] - zeros[c] * row_sum, in integers that wrap around.
 struct RowSums {
   const int32_t* sums;
   const int32_t* added;  // null: nothing
   const int32_t* zeros;  // null: all 0
   int32_t row_sum;
   int64_t count;
+  // Where there are more rows, with no zeros: how far apart their sums lie, and their results, in elements.
+  int64_t rows = 1, sums_row = 0, result_row = 0;
 };
 
 /// Of each channel; which of the arrays are read depends on the kind.
@@ -74,6 +76,7 @@ struct DepthwisePosition {
 
 /// Of one type of 8 bits.
 struct ByteLoops {
+  // Of all rows.
   void (*requantize_real)(const RowSums&, const ChannelFactors&, void* to);
   void (*requantize_fixed)(const RowSums&, const ChannelFactors&, void* to);
   void (*quantize)(const QuantizeRun&, void* to);
@@ -83,6 +86,7 @@ struct ByteLoops {
 };
 
 struct RowLoops {
+  /// Of one row.
   void (*store_sums)(const RowSums&, int32_t* to);
   void (*flip)(const uint8_t* from, uint8_t* to, int64_t count);  // 128 more, of i8
   int32_t (*sum)(const uint8_t* from, int64_t count);

@@ -126,37 +126,62 @@ void store_sums(const RowSums& row, int32_t* to) {
   for (; c < row.count; ++c) to[c] = sum_at(row, c);
 }
 
+/// kVectors vectors of channels, in all rows, whose numbers are loaded once.
+template <int kVectors, typename T>
+WEFT_INLINE void requantize_channels(const RowSums& rows, const ChannelFactors& of, const StepLimits& limits, int64_t c,
+                                     T* y) {
+  FloatVector factors[kVectors];
+  UnsignedVector added[kVectors];
+#pragma GCC unroll 4
+  for (int v = 0; v < kVectors; ++v) {
+    const int64_t at = c + v * kLanes;
+    factors[v] = load_reals(of.factors + at);
+    added[v] = rows.added != nullptr ? load_unsigned(rows.added + at) : UnsignedVector{};
+    if (rows.zeros != nullptr) added[v] -= load_unsigned(rows.zeros + at) * static_cast<uint32_t>(rows.row_sum);
+  }
+  const int32_t* sums = rows.sums + c;
+  for (int64_t r = 0; r < rows.rows; ++r, sums += rows.sums_row, y += rows.result_row) {
+    IntVector steps[kVectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      const IntVector sum = __builtin_bit_cast(IntVector, load_unsigned(sums + v * kLanes) + added[v]);
+      steps[v] = round_steps(as_reals(sum) * factors[v], limits);
+    }
+    if constexpr (kVectors == 1)
+      store_bytes(y + c, steps[0]);
+    else
+      store_bytes(y + c, steps);
+  }
+}
+
 template <typename T>
-void requantize_real(const RowSums& row, const ChannelFactors& of, void* to) {
+void requantize_real(const RowSums& rows, const ChannelFactors& of, void* to) {
   T* const y = static_cast<T*>(to);
   const StepLimits limits = limits_of(of.zero_point, of.range);
   int64_t c = 0;
 #if WEFT_LANES == 8
-  for (; c + 4 * kLanes <= row.count; c += 4 * kLanes) {
-    IntVector steps[4];
-#pragma GCC unroll 4
-    for (int v = 0; v < 4; ++v) {
-      const int64_t at = c + v * kLanes;
-      steps[v] = round_steps(as_reals(sums_at(row, at)) * load_reals(of.factors + at), limits);
-    }
-    store_bytes(y + c, steps);
-  }
+  for (; c + 4 * kLanes <= rows.count; c += 4 * kLanes) requantize_channels<4>(rows, of, limits, c, y);
 #endif
-  for (; c + kLanes <= row.count; c += kLanes)
-    store_bytes(y + c, round_steps(as_reals(sums_at(row, c)) * load_reals(of.factors + c), limits));
-  for (; c < row.count; ++c)
-    y[c] = static_cast<T>(round_steps(static_cast<float>(sum_at(row, c)) * of.factors[c], limits));
+  for (; c + kLanes <= rows.count; c += kLanes) requantize_channels<1>(rows, of, limits, c, y);
+  for (; c < rows.count; ++c) {
+    RowSums row = rows;
+    for (int64_t r = 0; r < rows.rows; ++r, row.sums += rows.sums_row)
+      y[r * rows.result_row + c] =
+          static_cast<T>(round_steps(static_cast<float>(sum_at(row, c)) * of.factors[c], limits));
+  }
 }
 
 template <typename T>
-void requantize_fixed(const RowSums& row, const ChannelFactors& of, void* to) {
-  T* const y = static_cast<T*>(to);
-  for (int64_t c = 0; c < row.count; ++c) {
-    const int64_t product = int64_t{sum_at(row, c)} * of.multipliers[c];
-    const int64_t half = of.shifts[c] == 0 ? 0 : int64_t{1} << (of.shifts[c] - 1);
-    const int64_t value = ((product + half) >> of.shifts[c]) + of.zero_point;
-    y[c] = static_cast<T>(value < of.range.low ? of.range.low : value > of.range.high ? of.range.high : value);
-  }
+void requantize_fixed(const RowSums& rows, const ChannelFactors& of, void* to) {
+  T* y = static_cast<T*>(to);
+  RowSums row = rows;
+  for (int64_t r = 0; r < rows.rows; ++r, row.sums += rows.sums_row, y += rows.result_row)
+    for (int64_t c = 0; c < row.count; ++c) {
+      const int64_t product = int64_t{sum_at(row, c)} * of.multipliers[c];
+      const int64_t half = of.shifts[c] == 0 ? 0 : int64_t{1} << (of.shifts[c] - 1);
+      const int64_t value = ((product + half) >> of.shifts[c]) + of.zero_point;
+      y[c] = static_cast<T>(value < of.range.low ? of.range.low : value > of.range.high ? of.range.high : value);
+    }
 }
 
 template <typename T>

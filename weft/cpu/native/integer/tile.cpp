@@ -10,6 +10,7 @@ namespace {
 
 struct Loops {
   MultiplyTile multiply;
+  NarrowColumns narrow;
 };
 
 }  // namespace
@@ -26,5 +27,7 @@ MultiplyTile multiply_tile_for(Isa isa, bool may_use_vnni) {
     if (const MultiplyTile tile = vnni_multiply_tile()) return tile;
   return loops_for(isa).multiply;
 }
+
+NarrowColumns narrow_columns_for(Isa isa) { return loops_for(isa).narrow; }
 
 }  // namespace weft::native

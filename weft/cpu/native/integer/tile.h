@@ -1,7 +1,8 @@
 // The innermost loops of products of integers: a few rows of unsigned bytes by columns of signed bytes, exact sums in
 // i32, which wrap around. Columns stand in blocks of 16, each [inner / 4][16][4]: four neighbours of the inner
 // dimension are multiplied and added at a time, by vpdpbusd where the processor has it (AVX512_VNNI), else in 16 bits
-// by vpmaddwd, where nothing saturates.
+// by vpmaddwd, where nothing saturates. AVX2 multiplies bytes by vpmaddubsw where columns are narrow: -64 to 64, of
+// which no two products saturate.
 #pragma once
 
 #include <cstdint>
@@ -52,6 +53,13 @@ struct TileEnd {
 };
 
 using FinishTile = void (*)(const IntegerTile&, const TileEnd&);
+
+/// For narrow columns of signed bytes. Null, both, where the instruction set has nothing faster for them.
+struct NarrowColumns {
+  MultiplyTile multiply;
+  bool (*are_narrow)(const uint8_t* columns, int64_t count);
+};
+NarrowColumns narrow_columns_for(Isa isa);
 
 /// The fastest that this instruction set has; with `may_use_vnni` vpdpbusd where the processor has that.
 MultiplyTile multiply_tile_for(Isa isa, bool may_use_vnni);

@@ -1,4 +1,4 @@
-// Products of a tile in 16 bits; compiled per instruction set (multiversion.h).
+// Products of a tile, exact in 16 bits; compiled per instruction set (multiversion.h).
 
 #if WEFT_LANES == 4
 
@@ -42,7 +42,7 @@ WEFT_INLINE void widen_row(const uint8_t* from, int64_t count, int16_t* to) {
 template <int kRows>
 WEFT_INLINE void multiply_half(const int16_t* a, const uint8_t* b, int64_t groups, bool adds, int32_t* to) {
   __m256i first[kRows], second[kRows];  // two parts of the sums of 4 columns each
-#pragma GCC unroll 6
+#pragma GCC unroll 4
   for (int r = 0; r < kRows; ++r) first[r] = second[r] = _mm256_setzero_si256();
   for (int64_t group = 0; group < groups; ++group, a += kInnerGroup, b += kGroupBytes) {
     const __m256i left = _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(b)));
@@ -102,6 +102,58 @@ void multiply_tile(const IntegerTile& t) {
     begin += groups;
   } while (begin < t.groups);
 }
+
+/// The sums of 16 columns in each of the rows. Products of bytes are added in pairs in 16 bits, which is exact for
+/// narrow columns: 2 * 255 * 64 fits.
+template <int kRows>
+WEFT_INLINE void multiply_bytes(const uint8_t* a, int64_t a_row, const uint8_t* b, int64_t groups, int32_t* to) {
+  __m256i first[kRows], second[kRows];  // 8 columns each
+  const __m256i ones = _mm256_set1_epi16(1);
+#pragma GCC unroll 4
+  for (int r = 0; r < kRows; ++r) first[r] = second[r] = _mm256_setzero_si256();
+  for (int64_t group = 0; group < groups; ++group, a += kInnerGroup, b += kGroupBytes) {
+    const __m256i left = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(b));
+    const __m256i right = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(b + kHalfBytes));
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) {
+      int32_t four = 0;
+      __builtin_memcpy(&four, a + r * a_row, sizeof four);
+      const __m256i row_numbers = _mm256_set1_epi32(four);
+      first[r] = _mm256_add_epi32(first[r], _mm256_madd_epi16(_mm256_maddubs_epi16(row_numbers, left), ones));
+      second[r] = _mm256_add_epi32(second[r], _mm256_madd_epi16(_mm256_maddubs_epi16(row_numbers, right), ones));
+      __asm__("" : "+x"(first[r]), "+x"(second[r]));
+    }
+  }
+#pragma GCC unroll 4
+  for (int r = 0; r < kRows; ++r) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + r * kTileColumns), first[r]);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + r * kTileColumns + 8), second[r]);
+  }
+}
+
+void multiply_narrow_tile(const IntegerTile& t) {
+  constexpr int kMostRows = 4;  // with the columns and what is multiplied in turn they fill the registers
+  for (int64_t block = 0; block < t.blocks; ++block) {
+    const uint8_t* const b = t.b + block * t.b_block;
+    int32_t* const to = t.sums + block * kColumnBlock;
+    int64_t row = 0;
+    for (; row + kMostRows <= t.rows; row += kMostRows)
+      multiply_bytes<kMostRows>(t.a + row * t.a_row, t.a_row, b, t.groups, to + row * kTileColumns);
+    for (; row < t.rows; ++row) multiply_bytes<1>(t.a + row * t.a_row, t.a_row, b, t.groups, to + row * kTileColumns);
+  }
+}
+
+bool are_narrow(const uint8_t* columns, int64_t count) {
+  uint8_t most = 0;
+#pragma omp simd reduction(max : most)
+  for (int64_t at = 0; at < count; ++at) {
+    const auto above = static_cast<uint8_t>(columns[at] + 64);
+    most = above > most ? above : most;
+  }
+  return most <= 128;
+}
+
+constexpr Loops loops{multiply_tile, {multiply_narrow_tile, are_narrow}};
 
 #else
 
@@ -165,4 +217,6 @@ void multiply_tile(const IntegerTile& t) {
 
 #endif
 
-constexpr Loops loops{multiply_tile};
+#if WEFT_LANES != 8
+constexpr Loops loops{multiply_tile, {nullptr, nullptr}};
+#endif
