@@ -42,7 +42,7 @@ WEFT_INLINE void widen_row(const uint8_t* from, int64_t count, int16_t* to) {
 template <int kRows>
 WEFT_INLINE void multiply_half(const int16_t* a, const uint8_t* b, int64_t groups, bool adds, int32_t* to) {
   __m256i first[kRows], second[kRows];  // two parts of the sums of 4 columns each
-#pragma GCC unroll 4
+#pragma GCC unroll 6
   for (int r = 0; r < kRows; ++r) first[r] = second[r] = _mm256_setzero_si256();
   for (int64_t group = 0; group < groups; ++group, a += kInnerGroup, b += kGroupBytes) {
     const __m256i left = _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(b)));
