@@ -19,7 +19,7 @@ import statistics
 import subprocess
 
 from peer_settings import processor
-from sides import ROOT, python_of_peer, run_json, version_of_peer
+from sides import ROOT, precisions_of_processor, python_of_peer, run_json, version_of_peer
 
 PEER = ROOT / "benchmarks/peer/generate_speed.py"
 HEADS = {"tiny": 4, "small": 6, "base": 12}
@@ -34,7 +34,8 @@ def parse_arguments():
     parser.add_argument("--length", type=int, default=500, help="characters to write; default: 500")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--precision", action="append", choices=["f32", "bf16"], help="repeatable; default: both")
+    parser.add_argument("--precision", action="append", choices=["f32", "bf16"],
+                        help="repeatable; default: both, where the processor has bf16")
     parser.add_argument("--weft", default=str(ROOT / "build/weft"))
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE")
     return parser.parse_args()
@@ -94,12 +95,13 @@ def main():
     arguments = parse_arguments()
     run, weights = train(arguments)
     beginning = write_beginning(arguments)
+    precisions = precisions_of_processor("f32", "bf16")
     print(f"{processor()}, {arguments.threads} threads, {version_of_peer()}; transformer_lm {arguments.preset}, "
           f"{arguments.length} characters behind {BEGINNING}\n\n"
           "| precision | weft, tokens/s | PyTorch, tokens/s | ratio | lowest-highest | PyTorch's setting |\n"
           "|---|---:|---:|---:|---|---|", flush=True)
     rows = []
-    for precision in arguments.precision or ["f32", "bf16"]:
+    for precision in arguments.precision or precisions:
         row = measure(precision, run, weights, beginning, arguments)
         rows.append(row)
         print(f"| {precision} | {row['weft']:.0f} | {row['pytorch']:.0f} | **{row['value']:.2f}** | "

@@ -25,7 +25,7 @@ import sys
 
 from peer_python import NoPeer, peer_python
 from peer_settings import processor
-from sides import ROOT, SideFailed, run_json, weight_bits
+from sides import ROOT, SideFailed, precisions_of_processor, run_json, weight_bits
 
 MODELS = ["resnet50", "resnet18", "mobilenet_v2", "vit_tiny", "vgg16", "densenet121", "transformer_lm", "lstm_classifier"]
 REQUIREMENTS = ROOT / "benchmarks/peer/inference_requirements.txt"
@@ -38,7 +38,8 @@ INSTEAD = {("onnxruntime", "bf16"): "f32", ("onnxruntime", "int8"): "f32", ("ope
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", action="append", choices=MODELS, help="repeatable; default: all")
-    parser.add_argument("--precision", action="append", choices=["f32", "bf16", "int8"], help="repeatable; default: all")
+    parser.add_argument("--precision", action="append", choices=["f32", "bf16", "int8"],
+                        help="repeatable; default: all that the processor has")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=2, help="how long each side measures in a round")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
@@ -173,12 +174,13 @@ def memory_text(row):
 def main():
     arguments = parse_arguments()
     versions = dict(line.split("==") for line in REQUIREMENTS.read_text().splitlines() if "==" in line)
+    precisions = precisions_of_processor("f32", "bf16", "int8")
     print(f"{processor()}, {arguments.threads} threads, ONNX Runtime {versions['onnxruntime']}, OpenVINO {versions['openvino']}\n\n"
           "| model | batch | precision | weft | ONNX Runtime | OpenVINO | over ONNX Runtime | over OpenVINO |\n"
           "|---|---:|---|---:|---:|---:|---:|---:|", flush=True)
     rows = []
     for model in arguments.only or MODELS:
-        for precision in arguments.precision or ["f32", "bf16", "int8"]:
+        for precision in arguments.precision or precisions:
             for batch in (1, BATCH):
                 try:
                     row = measure(model, batch, precision, arguments)

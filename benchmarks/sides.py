@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import re
 import statistics
 import subprocess
 import sys
@@ -66,9 +67,23 @@ def environment(threads=None):
     return {**os.environ, **HUGE_PAGES, **{name: str(threads) for name in names}}
 
 
+def processor_has(*instructions):
+    """Whether one of these words is among the processor's flags."""
+    flags = re.findall(r"^(?:flags|Features)\s*:(.*)", pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8"), re.MULTILINE)
+    return any(word in line.split() for line in flags[:1] for word in instructions)
+
+
 def weight_bits():
     """Of quantized weights: without VNNI, processors multiply bytes exactly and fast where weights have 7 bits."""
-    return 8 if "vnni" in pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8") else 7
+    return 8 if processor_has("avx512_vnni", "avx_vnni") else 7
+
+
+def precisions_of_processor(*precisions):
+    """Those of f32, bf16 and int8 that weft computes in here."""
+    has_bf16 = processor_has("avx512_bf16", "amx_bf16")
+    if "bf16" in precisions and not has_bf16:
+        print("bf16 is left away: this processor has no instructions for it\n")
+    return [precision for precision in precisions if precision != "bf16" or has_bf16]
 
 
 def run_json(command, threads=None):
