@@ -170,7 +170,7 @@ def write_model(weft: Weft, model: dict, folder: pathlib.Path) -> tuple[float, f
 def check_writing(weft: Weft, only: list[str] | None) -> int:
     """How many models were not written as they should."""
     models = [model for model in weft.models() if is_wanted(model["name"], only)]
-    failures = 0
+    failures = beyond = 0
     for model in models:
         try:
             with tempfile.TemporaryDirectory() as folder:
@@ -180,9 +180,11 @@ def check_writing(weft: Weft, only: list[str] | None) -> int:
             print(f"FAILED  {model['name']}: {refusal}", flush=True)
             continue
         failures += far > allowed
+        beyond += WRITING_TOLERANCE < far <= allowed
         own = f"; ONNX Runtime differs by {allowed / 2:.1e} from itself without optimisations" if allowed > WRITING_TOLERANCE else ""
         print(f"{'ok    ' if far <= allowed else 'FAILED'}  {model['name']}: {far:.1e}{own}", flush=True)
-    print(f"{len(models) - failures} of {len(models)} models give weft's outputs in ONNX Runtime to {WRITING_TOLERANCE:g}")
+    print(f"{len(models) - failures - beyond} of {len(models)} models give weft's outputs in ONNX Runtime to {WRITING_TOLERANCE:g}" +
+          (f", {beyond} more to twice what ONNX Runtime differs by from itself" if beyond else ""))
     return failures
 
 
