@@ -95,13 +95,13 @@ def main():
     arguments = parse_arguments()
     run, weights = train(arguments)
     beginning = write_beginning(arguments)
-    precisions = precisions_of_processor("f32", "bf16")
+    precisions = arguments.precision or precisions_of_processor("f32", "bf16")
     print(f"{processor()}, {arguments.threads} threads, {version_of_peer()}; transformer_lm {arguments.preset}, "
           f"{arguments.length} characters behind {BEGINNING}\n\n"
           "| precision | weft, tokens/s | PyTorch, tokens/s | ratio | lowest-highest | PyTorch's setting |\n"
           "|---|---:|---:|---:|---|---|", flush=True)
     rows = []
-    for precision in arguments.precision or precisions:
+    for precision in precisions:
         row = measure(precision, run, weights, beginning, arguments)
         rows.append(row)
         print(f"| {precision} | {row['weft']:.0f} | {row['pytorch']:.0f} | **{row['value']:.2f}** | "

@@ -174,13 +174,13 @@ def memory_text(row):
 def main():
     arguments = parse_arguments()
     versions = dict(line.split("==") for line in REQUIREMENTS.read_text().splitlines() if "==" in line)
-    precisions = precisions_of_processor("f32", "bf16", "int8")
+    precisions = arguments.precision or precisions_of_processor("f32", "bf16", "int8")
     print(f"{processor()}, {arguments.threads} threads, ONNX Runtime {versions['onnxruntime']}, OpenVINO {versions['openvino']}\n\n"
           "| model | batch | precision | weft | ONNX Runtime | OpenVINO | over ONNX Runtime | over OpenVINO |\n"
           "|---|---:|---|---:|---:|---:|---:|---:|", flush=True)
     rows = []
     for model in arguments.only or MODELS:
-        for precision in arguments.precision or precisions:
+        for precision in precisions:
             for batch in (1, BATCH):
                 try:
                     row = measure(model, batch, precision, arguments)
