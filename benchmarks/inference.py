@@ -3,10 +3,12 @@
 
 `weft export` writes each network of the zoo as ONNX, and all three run that file on the same threads. Latency is one sample at
 a time over all threads. Throughput is batches of 16: by all threads together or by a stream per thread, whichever is faster on
-each side. int8 is each side's own quantizer's; weft's weights have 7 bits where the processor has no VNNI, as ONNX Runtime's
-would for its accuracy, which changes nothing in its speed. A precision that a peer has not is judged against its fastest one that
-is no less exact, which the row names: bf16 against f32, int8 of a model that its quantizer refuses against bf16 or f32. A row
-shows medians over the rounds, which run in turn. A ratio is the median of weft's samples/s over the peer's of the same round.
+each side. int8 is each side's own quantizer's. What that leaves real, such as products of two activations, weft and OpenVINO
+compute in f32 or bf16, whichever is faster on each side. weft's weights have 7 bits where the processor has no VNNI, as ONNX
+Runtime's would for its accuracy, which changes nothing in its speed. A precision that a peer has not is judged against its
+fastest one that is no less exact, which the row names: bf16 against f32, int8 of a model that its quantizer refuses against
+bf16 or f32. A row shows medians over the rounds, which run in turn. A ratio is the median of weft's samples/s over the peer's
+of the same round.
 
 A second table has the memory of one sample at a time: by how much the process grew at most, from just before it read the model.
 
@@ -22,10 +24,11 @@ import statistics
 import struct
 import subprocess
 import sys
+from typing import NamedTuple
 
 from peer_python import NoPeer, peer_python
 from peer_settings import processor
-from sides import ROOT, SideFailed, precisions_of_processor, run_json, weight_bits
+from sides import ROOT, SideFailed, has_bf16, precisions_of_processor, run_json, weight_bits
 
 MODELS = ["resnet50", "resnet18", "mobilenet_v2", "vit_tiny", "vgg16", "densenet121", "transformer_lm", "lstm_classifier"]
 REQUIREMENTS = ROOT / "benchmarks/peer/inference_requirements.txt"
@@ -89,12 +92,19 @@ def weft_model(path, precision, arguments):
     return result
 
 
-def weft_speed(path, batch, precision, streams, arguments):
+class Setting(NamedTuple):
+    """What a side may choose."""
+
+    streams: int
+    rest: str  # of an int8 model: the precision of what stays real, such as products of activations
+
+
+def weft_speed(path, batch, precision, setting, arguments):
     """As many runs as fill the seconds: a first, short measurement says how many."""
+    streams = setting.streams
     command = [arguments.weft, "infer", weft_model(path, precision, arguments), "--input", write_input(path, batch, arguments),
-               "--batch", batch, "--threads", arguments.threads // streams, "--streams", streams, "--json"]
-    if precision == "bf16":
-        command += ["--precision", "bf16"]
+               "--batch", batch, "--threads", arguments.threads // streams, "--streams", streams, "--json",
+               "--precision", setting.rest if precision == "int8" else precision]
 
     def runs(count):
         result = run_json([*command, "--repeat", count], arguments.threads)
@@ -103,9 +113,9 @@ def weft_speed(path, batch, precision, streams, arguments):
     return runs(max(5, round(runs(3)["speed"] * arguments.seconds / batch / streams)))
 
 
-def peer_speed(peer, path, batch, precision, streams, arguments):
-    result = run_json([python(), PEER, peer, path, "--batch", batch, "--precision", precision,
-                       "--threads", arguments.threads, "--streams", streams, "--seconds", arguments.seconds],
+def peer_speed(peer, path, batch, precision, setting, arguments):
+    result = run_json([python(), PEER, peer, path, "--batch", batch, "--precision", precision, "--rest", setting.rest,
+                       "--threads", arguments.threads, "--streams", setting.streams, "--seconds", arguments.seconds],
                       arguments.threads)
     return {"speed": result["samples_per_second"], "grown": result["grown_bytes"]}
 
@@ -122,7 +132,7 @@ def peer_precision(peer, path, precision, arguments):
     if peer == "onnxruntime" and precision == "bf16":
         return INSTEAD[peer, precision]
     try:
-        peer_speed(peer, path, 1, precision, 1, arguments)
+        peer_speed(peer, path, 1, precision, Setting(1, "f32"), arguments)
         return precision
     except SideFailed:
         if (peer, precision) not in INSTEAD:
@@ -130,24 +140,31 @@ def peer_precision(peer, path, precision, arguments):
         return INSTEAD[peer, precision]
 
 
+def candidates(side, batch, precision, arguments):
+    """The settings among which the fastest is a side's."""
+    streams = [1] if batch == 1 else sorted({1, arguments.threads})
+    rests = ["f32", "bf16"] if precision == "int8" and side != "onnxruntime" and has_bf16() else ["f32"]
+    return [Setting(count, rest) for count in streams for rest in rests]
+
+
 def measure(model, batch, precision, arguments):
-    """Ratios by peer; streams are tried once for batches, and the faster number is kept per side."""
+    """Ratios by peer; settings are tried once, and the fastest is kept per side."""
     path = export(model, arguments)
-    speeds = {"weft": lambda streams: weft_speed(path, batch, precision, streams, arguments)}
+    speeds = {"weft": lambda setting: weft_speed(path, batch, precision, setting, arguments)}
     runs = {peer: peer_precision(peer, path, precision, arguments) for peer in ("onnxruntime", "openvino")}
     for peer in runs:
-        speeds[peer] = lambda streams, peer=peer: peer_speed(peer, path, batch, runs[peer], streams, arguments)
-    candidates = [1] if batch == 1 else sorted({1, arguments.threads})
+        speeds[peer] = lambda setting, peer=peer: peer_speed(peer, path, batch, runs[peer], setting, arguments)
     best = {}
     for side, speed in speeds.items():
-        best[side] = (max(candidates, key=lambda streams, speed=speed: speed(streams)["speed"]) if len(candidates) > 1
-                      else candidates[0])
+        settings = candidates(side, batch, precision if side == "weft" else runs[side], arguments)
+        best[side] = settings[0] if len(settings) == 1 else max(settings, key=lambda setting, speed=speed: speed(setting)["speed"])
     results = []
     for index in range(arguments.rounds):
         order = list(speeds) if index % 2 == 0 else list(reversed(speeds))
         results.append({side: speeds[side](best[side]) for side in order})
     rounds = [{side: result["speed"] for side, result in each.items()} for each in results]
-    row = {"model": model, "batch": batch, "precision": precision, "ran": runs, "streams": best, "rounds": rounds,
+    row = {"model": model, "batch": batch, "precision": precision, "ran": runs, "rounds": rounds,
+           "settings": {side: setting._asdict() for side, setting in best.items()},
            "grown_bytes": {side: statistics.median(each[side]["grown"] for each in results) for side in speeds}}
     for side in speeds:
         row[side] = statistics.median(each[side] for each in rounds)

@@ -3,8 +3,8 @@
 
 Each case is trained once, exported as ONNX in f32, and quantized by each of the three with 512 training samples. All are
 measured on the same test samples: an f32 model and a quantized one of the same engine, sample by sample. ONNX Runtime's weights
-have 7 bits where the processor has no VNNI; weft's are measured with 8 and 7. The drop is the mean difference of right answers in
-points, with its 95 % interval; of a language model it is how much the perplexity rises.
+have 7 bits where the processor has no VNNI; weft's are measured with 8 and 7, and with what stays real in bf16. The drop is the
+mean difference of right answers in points, with its 95 % interval; of a language model it is how much the perplexity rises.
 
   benchmarks/quantization_accuracy.py fashion_resnet9 tinyshakespeare
   benchmarks/quantization_accuracy.py --data ../shared/data       # all cases: half an hour on two cores, most of it training
@@ -23,7 +23,7 @@ import subprocess
 import sys
 
 from peer_python import NoPeer, peer_python
-from sides import weight_bits
+from sides import has_bf16, weight_bits
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 REQUIREMENTS = ROOT / "benchmarks/peer/inference_requirements.txt"
@@ -77,14 +77,14 @@ def prepare(name, arguments, folder):
         run(arguments.weft, "data", spec, "--samples", folder / "samples", "--count", MOST_SAMPLES)
 
 
-def weft_outputs(arguments, model, folder):
-    """A process per thousand samples, so that no plan grows with the test part."""
+def weft_outputs(arguments, model, folder, rest="f32"):
+    """A process per thousand samples, so that no plan grows with the test part. `rest`: of what a model of integers leaves real."""
     import numpy
 
     samples, outputs = numpy.load(folder / "samples/test_samples.npy", mmap_mode="r"), []
     for begin in range(0, len(samples), 1000):
         numpy.save(folder / "part.npy", samples[begin:begin + 1000])
-        run(arguments.weft, "infer", model, "--input", folder / "part.npy", "--output-dir", folder / "part")
+        run(arguments.weft, "infer", model, "--input", folder / "part.npy", "--output-dir", folder / "part", "--precision", rest)
         outputs.append(numpy.load(folder / "part/logits.npy"))
     return numpy.concatenate(outputs)
 
@@ -136,11 +136,15 @@ def measure(name, arguments, folder):
     is_text = name == "tinyshakespeare"
     targets = numpy.load(folder / "samples/test_targets.npy")
     before = weft_outputs(arguments, folder / "f32.onnx", folder)
-    kinds = {"weft": (), "weft, weights of 7 bits": ("--bits", 7)} | ({"weft, weights of 4 bits": ("--bits", 4)} if is_text else {})
+    kinds = {"weft": (8, "f32"), "weft, weights of 7 bits": (7, "f32")}
+    if has_bf16():
+        kinds["weft, the rest in bf16"] = (8, "bf16")
+    if is_text:
+        kinds["weft, weights of 4 bits"] = (4, "f32")
     results = {}
-    for kind, flags in kinds.items():
-        model = quantize(arguments, folder, folder / f"int{flags[1] if flags else 8}.onnx", *flags)
-        results[kind] = compare(before, weft_outputs(arguments, model, folder), targets, is_text)
+    for kind, (bits, rest) in kinds.items():
+        model = quantize(arguments, folder, folder / f"int{bits}.onnx", "--bits", bits)
+        results[kind] = compare(before, weft_outputs(arguments, model, folder, rest), targets, is_text)
     if not arguments.without_peers:
         python = peer_python(ROOT / "build/inference_peer", REQUIREMENTS, "INFERENCE_PYTHON")
         for peer, called in (("onnxruntime", "ONNX Runtime"), ("openvino", "NNCF")):

@@ -78,12 +78,15 @@ def weight_bits():
     return 8 if processor_has("avx512_vnni", "avx_vnni") else 7
 
 
+def has_bf16():
+    return processor_has("avx512_bf16", "amx_bf16")
+
+
 def precisions_of_processor(*precisions):
     """Those of f32, bf16 and int8 that weft computes in here."""
-    has_bf16 = processor_has("avx512_bf16", "amx_bf16")
-    if "bf16" in precisions and not has_bf16:
+    if "bf16" in precisions and not has_bf16():
         print("bf16 is left away: this processor has no instructions for it\n")
-    return [precision for precision in precisions if precision != "bf16" or has_bf16]
+    return [precision for precision in precisions if precision != "bf16" or has_bf16()]
 
 
 def run_json(command, threads=None):

@@ -27,6 +27,7 @@ def parse_arguments():
     parser.add_argument("model", type=pathlib.Path, help="ONNX file with one input")
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--precision", choices=["f32", "bf16", "int8"], default="f32")
+    parser.add_argument("--rest", choices=["f32", "bf16"], default="f32", help="what int8 leaves real computes in (OpenVINO)")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--streams", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=3)
@@ -147,7 +148,7 @@ def openvino_runner(arguments, name, shape, dtype, growth):
     compiled = core.compile_model(model, "CPU", {
         "PERFORMANCE_HINT": "LATENCY" if arguments.streams == 1 else "THROUGHPUT", "NUM_STREAMS": arguments.streams,
         "INFERENCE_NUM_THREADS": arguments.threads,
-        "INFERENCE_PRECISION_HINT": "bf16" if arguments.precision == "bf16" else "f32"})
+        "INFERENCE_PRECISION_HINT": arguments.rest if arguments.precision == "int8" else arguments.precision})
 
     def run_for(seconds):
         request = compiled.create_infer_request()

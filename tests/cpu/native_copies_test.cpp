@@ -90,6 +90,68 @@ TEST(NativeCopies, Concatenates) {
   }
 }
 
+TEST(NativeCopies, ConcatenatesImagesInOtherLayouts) {
+  const Attributes channels{{"axis", int64_t{1}}}, rows{{"axis", int64_t{2}}};
+  for (const DType dtype : kOnePerSize) {
+    const auto typed = [dtype](Shape shape, const char* layout) {
+      return TensorType{dtype, std::move(shape), parse_layout(layout, 4)};
+    };
+    expect_same("concat", {typed({2, 5, 3, 4}, "acdb"), typed({2, 32, 3, 4}, "acdb"), typed({2, 1, 3, 4}, "acdb")},
+                typed({2, 38, 3, 4}, "acdb"), channels);
+    expect_same("concat", {typed({2, 16, 3, 4}, "aBcd16b"), typed({2, 48, 3, 4}, "aBcd16b")},
+                typed({2, 64, 3, 4}, "aBcd16b"), channels);
+    // The last block is filled up, as the result's is.
+    expect_same("concat", {typed({2, 16, 3, 4}, "aBcd16b"), typed({2, 7, 3, 4}, "aBcd16b")},
+                typed({2, 23, 3, 4}, "aBcd16b"), channels);
+    expect_same("concat", {typed({2, 5, 3, 4}, "aBcd8b"), typed({2, 5, 2, 4}, "aBcd8b")}, typed({2, 5, 5, 4}, "aBcd8b"),
+                rows);
+  }
+}
+
+TEST(NativeCopies, SlicesImagesInOtherLayouts) {
+  const Attributes last{{"starts", CopyDims{0, 16, 0, 0}}, {"ends", CopyDims{2, 37, 3, 4}}};
+  for (const DType dtype : kOnePerSize)
+    for (const char* layout : {"acdb", "aBcd16b", "aBcd8b"}) {
+      const auto typed = [&](Shape shape) { return TensorType{dtype, std::move(shape), parse_layout(layout, 4)}; };
+      expect_same("slice", {typed({2, 37, 3, 4})}, typed({2, 21, 3, 4}), last);
+      expect_same("slice", {typed({2, 37, 3, 4})}, typed({1, 16, 2, 3}),
+                  {{"starts", CopyDims{1, 16, 1, 0}}, {"ends", CopyDims{2, 32, 3, 3}}});
+    }
+}
+
+/// What the kernel of an op wants where its operands are as the case says; "none" where it has no wish.
+std::string wanted_layout(const Case& c) {
+  KernelTable table;
+  native::add_kernels(table, Isa::baseline);
+  const BareNode node(c);
+  const auto choice = table.candidates(c.op).front().layouts(node.signature, KernelOptions{1});
+  return choice ? to_string(choice->outputs[0]) : "none";
+}
+
+TEST(NativeCopies, ConcatFollowsTheLayoutThatMostImagesHave) {
+  Case c;
+  c.op = "concat";
+  c.attributes = {{"axis", int64_t{1}}};
+  c.inputs = {f32({2, 64, 3, 3}), f32({2, 32, 3, 3}, "aBcd16b"), f32({2, 32, 3, 3}, "acdb")};
+  c.outputs = {f32({2, 128, 3, 3})};
+  EXPECT_EQ(wanted_layout(c), "aBcd16b");
+  c.inputs.push_back(f32({2, 32, 3, 3}, "acdb"));
+  EXPECT_EQ(wanted_layout(c), "acdb");
+  c.inputs = {f32({2, 24, 3, 3}), f32({2, 32, 3, 3}, "aBcd16b")};  // the second would begin within a block
+  EXPECT_EQ(wanted_layout(c), "none");
+}
+
+TEST(NativeCopies, SliceKeepsALayoutOfWhichItCutsNoBlock) {
+  Case c;
+  c.op = "slice";
+  c.inputs = {f32({2, 64, 3, 3}, "aBcd16b")};
+  c.outputs = {f32({2, 32, 3, 3})};
+  c.attributes = {{"starts", CopyDims{0, 16, 0, 0}}, {"ends", CopyDims{2, 48, 3, 3}}};
+  EXPECT_EQ(wanted_layout(c), "aBcd16b");
+  c.attributes = {{"starts", CopyDims{0, 8, 0, 0}}, {"ends", CopyDims{2, 40, 3, 3}}};
+  EXPECT_EQ(wanted_layout(c), "none");
+}
+
 TEST(NativeCopies, Pads) {
   for (const DType dtype : kOnePerSize) {
     expect_same("pad", {{dtype, {2, 3, 28, 30}, {}}}, {dtype, {2, 3, 32, 33}, {}},

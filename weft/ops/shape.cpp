@@ -155,6 +155,7 @@ OpDef concat_op() {
   op.inputs = {"x..."};
   op.attributes = {required_attribute("axis", int64_t{0}, "the axis, from 0")};
   op.precision = PrecisionRule::follow;
+  op.layout_rule = LayoutRule::kernel;
   op.infer = [](const InferContext& context) -> std::vector<TensorType> {
     const Shape& first = context.shape(0);
     const int64_t axis = context.attributes.integer("axis");
@@ -214,6 +215,7 @@ OpDef slice_op() {
   op.attributes = {required_attribute("starts", Dims{}, "first index per axis"),
                    required_attribute("ends", Dims{}, "one past the last index per axis")};
   op.precision = PrecisionRule::follow;
+  op.layout_rule = LayoutRule::kernel;
   op.infer = [](const InferContext& context) -> std::vector<TensorType> {
     const Dims &starts = per_axis(context, "starts"), &ends = per_axis(context, "ends");
     Shape shape = context.shape(0);

@@ -1,4 +1,5 @@
-// constant, broadcast_to, slice, strided_slice and its gradient, concat and pad, for every dtype.
+// constant, broadcast_to, slice, strided_slice and its gradient, concat and pad, for every dtype. slice and concat also
+// of images in other layouts, where they cut no block.
 #include "weft/cpu/native/movement/copies.h"
 
 #include <algorithm>
@@ -90,12 +91,72 @@ std::unique_ptr<Kernel> make_broadcast(const NodeSignature& node, const KernelOp
   return make_copies(node, options, {{StridedCopy(dimensions, unpacked_size(node.outputs[0].dtype), 0, 0, isa), 0}});
 }
 
-std::unique_ptr<Kernel> make_slice(const NodeSignature& node, const KernelOptions& options, Isa isa) {
-  const std::vector<int64_t> strides = row_major_strides(node.inputs[0].shape);
-  const Shape& out = node.outputs[0].shape;
-  const auto dimensions = copy_dimensions(out, strides, row_major_strides(out));
-  const int64_t base = offset_of(node.attributes.integers("starts"), strides);
-  return make_copies(node, options, {{StridedCopy(dimensions, unpacked_size(node.outputs[0].dtype), base, 0, isa), 0}});
+int64_t blocks_along(const Shape& shape, const Layout& layout, int axis) {
+  const int64_t block = block_of(layout, axis);
+  return (shape[axis] + block - 1) / block;
+}
+
+/// What a step along each axis adds to the position in memory, in elements: a step by a whole block where the axis has
+/// blocks.
+std::vector<int64_t> block_strides(const Shape& shape, const Layout& layout) {
+  std::vector<int64_t> strides(static_cast<size_t>(shape.rank()));
+  int64_t stride = 1;
+  for (const Layout::Block& block : layout.blocks) stride *= block.size;
+  for (int at = shape.rank(); at-- > 0;) {
+    const int axis = layout.order.empty() ? at : layout.order[static_cast<size_t>(at)];
+    strides[static_cast<size_t>(axis)] = stride;
+    stride *= blocks_along(shape, layout, axis);
+  }
+  return strides;
+}
+
+/// A walk over all blocks of a box, in the order of the layout, that two tensors have in common: `from` and `to` are
+/// their block_strides().
+std::vector<CopyDimension> block_walk(const Shape& box, const Layout& layout, const std::vector<int64_t>& from,
+                                      const std::vector<int64_t>& to) {
+  std::vector<CopyDimension> dimensions;
+  for (int at = 0; at < box.rank(); ++at) {
+    const int axis = layout.order.empty() ? at : layout.order[static_cast<size_t>(at)];
+    const auto index = static_cast<size_t>(axis);
+    dimensions.push_back({blocks_along(box, layout, axis), from[index], to[index]});
+  }
+  int64_t block_elements = 1;
+  for (const Layout::Block& block : layout.blocks) block_elements *= block.size;
+  dimensions.push_back({block_elements, 1, 1});
+  return dimensions;
+}
+
+/// Whether the slice begins and ends with whole blocks of its operand.
+bool slices_whole_blocks(const NodeSignature& node, const Layout& layout) {
+  const Shape& whole = node.inputs[0].shape;
+  for (int axis = 0; axis < whole.rank(); ++axis) {
+    const int64_t block = block_of(layout, axis), start = node.attributes.integers("starts")[static_cast<size_t>(axis)],
+                  end = node.attributes.integers("ends")[static_cast<size_t>(axis)];
+    if (start % block != 0 || (end % block != 0 && end != whole[axis])) return false;
+  }
+  return true;
+}
+
+std::unique_ptr<Kernel> make_slice(const NodeSignature& node, const KernelOptions& options, Isa isa,
+                                   std::string& why_not) {
+  const TensorType &in = node.inputs[0], &out = node.outputs[0];
+  if (in.layout != out.layout || !slices_whole_blocks(node, in.layout))
+    return declined(why_not, "layouts that differ, or a block that is cut");
+  const std::vector<int64_t> strides = block_strides(in.shape, in.layout);
+  int64_t base = 0;
+  for (int axis = 0; axis < in.shape.rank(); ++axis) {
+    const auto index = static_cast<size_t>(axis);
+    base += node.attributes.integers("starts")[index] / block_of(in.layout, axis) * strides[index];
+  }
+  const auto dimensions = block_walk(out.shape, in.layout, strides, block_strides(out.shape, out.layout));
+  return make_copies(node, options, {{StridedCopy(dimensions, unpacked_size(out.dtype), base, 0, isa), 0}});
+}
+
+/// The operand's own, where the slice cuts no block of it.
+std::optional<LayoutChoice> slice_layouts(const NodeSignature& node, const KernelOptions&) {
+  const Layout& layout = node.inputs[0].layout;
+  if (layout.is_plain() || !slices_whole_blocks(node, layout)) return std::nullopt;
+  return LayoutChoice{{layout}, {layout}};
 }
 
 /// The elements that a strided slice takes from a tensor of `whole`: strides, and where the walk begins.
@@ -124,19 +185,47 @@ std::unique_ptr<Kernel> make_strided_slice_backward(const NodeSignature& node, c
                                   element_of(node.outputs[0].dtype, 0));
 }
 
-std::unique_ptr<Kernel> make_concat(const NodeSignature& node, const KernelOptions& options, Isa isa) {
+/// Whether each operand of a concat ends with a whole block; the last may end where the result does.
+bool joins_whole_blocks(const NodeSignature& node, const Layout& layout) {
+  const auto axis = static_cast<int>(node.attributes.integer("axis"));
+  return std::all_of(node.inputs.begin(), std::prev(node.inputs.end()),
+                     [&](const TensorType& type) { return type.shape[axis] % block_of(layout, axis) == 0; });
+}
+
+std::unique_ptr<Kernel> make_concat(const NodeSignature& node, const KernelOptions& options, Isa isa,
+                                    std::string& why_not) {
   const TensorType& out = node.outputs[0];
-  const std::vector<int64_t> strides = row_major_strides(out.shape);
+  const bool same = std::all_of(node.inputs.begin(), node.inputs.end(),
+                                [&](const TensorType& type) { return type.layout == out.layout; });
+  if (!same || !joins_whole_blocks(node, out.layout))
+    return declined(why_not, "layouts that differ, or a block that is cut");
+  const std::vector<int64_t> strides = block_strides(out.shape, out.layout);
   const auto axis = static_cast<size_t>(node.attributes.integer("axis"));
+  const int64_t block = block_of(out.layout, static_cast<int>(axis));
   CopyParts parts;
   int64_t position = 0;
   for (const TensorType& type : node.inputs) {
-    parts.push_back({StridedCopy(copy_dimensions(type.shape, row_major_strides(type.shape), strides),
-                                 unpacked_size(out.dtype), 0, position * strides[axis], isa),
+    const auto dimensions = block_walk(type.shape, out.layout, block_strides(type.shape, out.layout), strides);
+    parts.push_back({StridedCopy(dimensions, unpacked_size(out.dtype), 0, position / block * strides[axis], isa),
                      static_cast<int>(parts.size())});
     position += type.shape.dims()[axis];
   }
   return make_copies(node, options, std::move(parts));
+}
+
+/// The one that most operands have; plain ones do not count, the first wins a tie.
+std::optional<LayoutChoice> concat_layouts(const NodeSignature& node, const KernelOptions&) {
+  Layout best;
+  int64_t most = 0;
+  for (const TensorType& candidate : node.inputs) {
+    if (candidate.layout.is_plain() || !joins_whole_blocks(node, candidate.layout)) continue;
+    const int64_t votes = std::count_if(node.inputs.begin(), node.inputs.end(),
+                                        [&](const TensorType& type) { return type.layout == candidate.layout; });
+    if (votes > most) best = candidate.layout;
+    most = std::max(most, votes);
+  }
+  if (best.is_plain()) return std::nullopt;
+  return LayoutChoice{std::vector<Layout>(node.inputs.size(), best), {best}};
 }
 
 std::unique_ptr<Kernel> make_constant(const NodeSignature& node, const KernelOptions& options, Isa isa) {
@@ -194,11 +283,18 @@ void add_copies(KernelTable& table, Isa isa) {
   };
   add("constant", make_constant);
   add("broadcast_to", make_broadcast);
-  add("slice", make_slice);
   add("strided_slice", make_strided_slice);
   add("strided_slice_backward", make_strided_slice_backward);
-  add("concat", make_concat);
   add("pad", make_pad);
+  const auto add_in_layouts = [&](const char* op, auto make, auto layouts) {
+    table.add(op, {"native",
+                   [make, isa](const NodeSignature& node, const KernelOptions& options, std::string& why_not) {
+                     return make(node, options, isa, why_not);
+                   },
+                   layouts});
+  };
+  add_in_layouts("slice", make_slice, slice_layouts);
+  add_in_layouts("concat", make_concat, concat_layouts);
 }
 
 }  // namespace weft::native
