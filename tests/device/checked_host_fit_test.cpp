@@ -7,6 +7,7 @@
 
 #include "tests/support/checked_host.h"
 #include "tests/support/fit_rig.h"
+#include "tests/support/temporary_folder.h"
 #include "weft/run/checkpoint/store.h"
 
 namespace weft::train {
@@ -19,9 +20,8 @@ struct Trained {
 
 Trained train_on(std::shared_ptr<const Device> device, const spec::RunSpec& spec) {
   Rig rig(spec, 100, {}, std::move(device));
-  std::string name = (std::filesystem::temp_directory_path() / "weft-checked-XXXXXX").string();
-  EXPECT_NE(mkdtemp(name.data()), nullptr);
-  run::CheckpointStore store(name, 1);
+  const TemporaryFolder folder;
+  run::CheckpointStore store(folder.path(), 1);
   Trained trained;
   Hooks hooks;
   hooks.on_epoch = [&](const step::EpochMetrics& metrics) { trained.test_loss = metrics.test_loss.value_or(0); };
@@ -33,7 +33,6 @@ Trained train_on(std::shared_ptr<const Device> device, const spec::RunSpec& spec
   EXPECT_TRUE(rig.fit_from({}, hooks).finished);
   trained.weights = rig.weights();
   const auto checkpoint = store.read_newest([](const std::string&) {});
-  std::filesystem::remove_all(name);
   if (!checkpoint) return trained;
   for (const std::string& tensor : checkpoint->state.names()) {
     const Tensor plain = checkpoint->state.plain(tensor);

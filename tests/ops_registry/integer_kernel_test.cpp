@@ -9,9 +9,9 @@
 namespace weft::registry_tests {
 namespace {
 
-constexpr const char* kOps[] = {"integer_matmul",   "quantized_matmul",  "integer_conv2d", "quantized_conv2d",
-                                "quantize_linear",  "dequantize_linear", "requantize",     "quantized_add",
-                                "quantized_affine", "max_pool2d"};
+constexpr const char* kOps[] = {"integer_matmul",   "quantized_matmul", "dequantized_matmul", "integer_conv2d",
+                                "quantized_conv2d", "quantize_linear",  "dequantize_linear",  "requantize",
+                                "quantized_add",    "quantized_affine", "max_pool2d"};
 constexpr const char* kInstructionSets[] = {"SSE41", "AVX2", "AVX512_CORE", "AVX512_CORE_VNNI", "ALL"};
 
 /// ONEDNN_MAX_CPU_ISA while it lives.
@@ -140,7 +140,7 @@ TEST_P(IntegerKernel, GivesTheBitsOfTheReferenceOnEveryInstructionSet) {
 /// 150 columns. Those from the 64th to the 127th are all of 7 bits: kernels may multiply them in another way.
 TEST(IntegerColumns, NarrowOnesBesideOthersGiveTheReferencesBits) {
   constexpr int64_t kColumns = 150;
-  for (const char* name : {"integer_matmul", "quantized_matmul"}) {
+  for (const char* name : {"integer_matmul", "quantized_matmul", "dequantized_matmul"}) {
     const OpDef& op = registry().get(name);
     int asked = 0;
     for (OpExample example : op.examples) {

@@ -81,13 +81,13 @@ bool takes_any_rank(const OpDef& op, const OpExample& call) {
                                             "modulo",           "shift_left",
                                             "shift_right",      "top_k",
                                             "gather_nd",        "scatter_nd",
-                                            "integer_matmul",   "quantized_matmul",
                                             "quantize_linear",  "dequantize_linear",
                                             "requantize",       "quantized_affine"};
   if (op.name == "reshape") {  // with an open dimension
     const auto& dims = std::get<std::vector<int64_t>>(call.attributes.values().at("shape"));
     return std::count(dims.begin(), dims.end(), -1) > 0;
   }
+  if (op.name.ends_with("_matmul")) return true;  // of integers
   for (const char* prefix : {"bitwise_", "logical_", "reduce_scatter", "broadcast_", "reduce_to_root", "send",
                              "receive_wait"})  // collectives and their halves
     if (op.name.starts_with(prefix)) return true;

@@ -294,7 +294,7 @@ TEST_F(QuantizerTest, ComputesWithIntegers) {
   EXPECT_EQ(counts["quantized_conv2d"], 2);
   EXPECT_EQ(counts["quantized_add"], 1);
   EXPECT_EQ(counts["max_pool2d"], 1);
-  EXPECT_EQ(counts["integer_matmul"], 1);
+  EXPECT_EQ(counts["dequantized_matmul"], 1);
   EXPECT_EQ(counts["conv2d"] + counts["matmul"] + counts["dequantize_linear"], 0);
 }
 

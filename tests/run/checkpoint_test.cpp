@@ -10,6 +10,7 @@
 #include <fstream>
 #include <thread>
 
+#include "tests/support/temporary_folder.h"
 #include "weft/base/error.h"
 #include "weft/base/files.h"
 #include "weft/run/checkpoint/store.h"
@@ -22,13 +23,6 @@ namespace fs = std::filesystem;
 
 class CheckpointTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "weft-checkpoint-XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    directory_ = name;
-  }
-  void TearDown() override { fs::remove_all(directory_); }
-
   static State state_of(float first) {
     State state;
     std::vector<float> values(2 * 16 * 3 * 3);
@@ -65,7 +59,8 @@ class CheckpointTest : public ::testing::Test {
     });
   }
 
-  fs::path directory_;
+  const TemporaryFolder folder_;
+  const fs::path directory_ = folder_.path();
   std::vector<std::string> warnings_;
 };
 

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "tests/support/temporary_folder.h"
 #include "weft/base/files.h"
 
 namespace weft::run {
@@ -15,14 +16,9 @@ namespace {
 
 class MetricsLogTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (std::filesystem::temp_directory_path() / "weft-metrics-XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    directory_ = name;
-    path_ = directory_ / "metrics.jsonl";
-  }
-  void TearDown() override { std::filesystem::remove_all(directory_); }
-  std::filesystem::path directory_, path_;
+  const TemporaryFolder folder_;
+  const std::filesystem::path directory_ = folder_.path();
+  const std::filesystem::path path_ = directory_ / "metrics.jsonl";
 };
 
 TEST_F(MetricsLogTest, WhatIsNotFiniteIsNull) {

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "tests/support/fit_rig.h"
+#include "tests/support/temporary_folder.h"
 #include "weft/base/error.h"
 #include "weft/base/isa.h"
 #include "weft/cpu/cpu_backend.h"
@@ -20,24 +21,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class CheckpointDirectory {
- public:
-  CheckpointDirectory() {
-    std::string name = (fs::temp_directory_path() / "weft-optimizer-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary directory");
-    path_ = name;
-  }
-  ~CheckpointDirectory() { fs::remove_all(path_); }
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
-
 void expect_bitwise_resume(const spec::RunSpec& spec) {
   Rig straight(spec);
   straight.fit_from({}, {});
-  const CheckpointDirectory directory;
+  const TemporaryFolder directory;
   run::CheckpointStore store(directory.path(), 3);
   Rig first(spec);
   int64_t steps = 0;
@@ -236,7 +223,7 @@ TEST(OptimizerRun, AveragesAreEvaluatedAndSaved) {
   train::Hooks hooks;
   hooks.on_epoch = [&](const step::EpochMetrics& m) { test_loss = *m.test_loss; };
   rig.fit_from({}, hooks);
-  const CheckpointDirectory directory;
+  const TemporaryFolder directory;
   const fs::path path = run::CheckpointStore(directory.path(), 1).write(rig.state, {});
   State saved = run::read_checkpoint(path, /*with_optimizer=*/false).state;
   const std::string name = saved.names().front();

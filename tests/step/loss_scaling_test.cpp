@@ -9,6 +9,7 @@
 
 #include "tests/support/fit_rig.h"
 #include "tests/support/optimizer_problem.h"
+#include "tests/support/temporary_folder.h"
 #include "weft/base/error.h"
 #include "weft/run/checkpoint/store.h"
 
@@ -152,9 +153,8 @@ TEST(LossScaling, ACheckpointIsMadeRightAfterASkippedUpdate) {
   Rig rig(spec);
   Tensor& weight = rig.state.get("fc1.weight");
   for (int64_t i = 0; i < weight.elements(); ++i) weight.data_as<float>()[i] *= 1000;
-  std::string name = (std::filesystem::temp_directory_path() / "weft-scaling-XXXXXX").string();
-  ASSERT_NE(mkdtemp(name.data()), nullptr);
-  run::CheckpointStore store(name, 1);
+  const TemporaryFolder folder;
+  run::CheckpointStore store(folder.path(), 1);
   train::Hooks hooks;
   hooks.stop_requested = [] { return true; };
   hooks.save = [&](const Position& position) {
@@ -165,7 +165,6 @@ TEST(LossScaling, ACheckpointIsMadeRightAfterASkippedUpdate) {
   EXPECT_FALSE(rig.fit_from({}, hooks).finished);
   EXPECT_EQ(LossScale(rig.state).skipped(), 1);
   const auto checkpoint = store.read_newest([](const std::string&) {});
-  std::filesystem::remove_all(name);
   ASSERT_TRUE(checkpoint);
   EXPECT_EQ(LossScale(checkpoint->state).skipped(), 1);
 }

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/temporary_folder.h"
 #include "weft/base/error.h"
 
 namespace weft {
@@ -21,14 +22,6 @@ using Bytes = std::vector<uint8_t>;
 /// A fresh folder per test, removed at its end.
 class FilesTest : public testing::Test {
  protected:
-  FilesTest() {
-    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = std::filesystem::temp_directory_path() /
-              (std::string("weft-") + test->test_suite_name() + "-" + test->name() + "-" + std::to_string(getpid()));
-    std::filesystem::create_directories(folder_);
-  }
-  ~FilesTest() override { std::filesystem::remove_all(folder_); }
-
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
 
   std::string write(const std::string& name, const Bytes& content) const {
@@ -44,7 +37,8 @@ class FilesTest : public testing::Test {
     return path(name);
   }
 
-  std::filesystem::path folder_;
+  const TemporaryFolder temporary_;
+  const std::filesystem::path folder_ = temporary_.path();
 };
 
 /// Expects an Error of the kind whose message holds all the texts.

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "tests/support/error_of.h"
+#include "tests/support/temporary_folder.h"
 #include "weft/base/files.h"
 
 namespace weft::tune {
@@ -18,9 +19,6 @@ namespace fs = std::filesystem;
 class ConnectionTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "weft-connection-XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    directory_ = name;
     int ends[2];
     ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
     raw_ = ends[1];
@@ -29,7 +27,6 @@ class ConnectionTest : public ::testing::Test {
   void TearDown() override {
     here_.reset();
     there_.reset();
-    fs::remove_all(directory_);
   }
   Connection& there() {
     if (!there_) there_ = std::make_unique<Connection>(Socket(raw_), 5);
@@ -42,7 +39,8 @@ class ConnectionTest : public ::testing::Test {
       there().pump(now_);
     }
   }
-  fs::path directory_;
+  const TemporaryFolder folder_;
+  const fs::path directory_ = folder_.path();
   int raw_ = -1;
   std::unique_ptr<Connection> here_, there_;
   double now_ = 100;

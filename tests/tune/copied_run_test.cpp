@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "tests/support/error_of.h"
+#include "tests/support/temporary_folder.h"
 #include "weft/base/files.h"
 #include "weft/run/checkpoint/manifest.h"
 
@@ -18,9 +19,6 @@ namespace fs = std::filesystem;
 class CopiedRun : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "weft-copied-XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    directory_ = name;
     for (const int step : {2, 4}) {
       const fs::path checkpoint = from() / "checkpoints" / ("step-0000000" + std::to_string(step));
       fs::create_directories(checkpoint);
@@ -32,13 +30,13 @@ class CopiedRun : public ::testing::Test {
     fs::create_directory_symlink("step-00000002", from() / "checkpoints" / "best");
     std::ofstream(from() / "metrics.jsonl") << "{}\n";
   }
-  void TearDown() override { fs::remove_all(directory_); }
   fs::path from() const { return directory_ / "0001"; }
   fs::path to() const { return directory_ / "0005"; }
   static run::Manifest manifest_of(const fs::path& checkpoint) {
     return run::parse_manifest(read_text(checkpoint / "manifest.json"), "manifest");
   }
-  fs::path directory_;
+  const TemporaryFolder folder_;
+  const fs::path directory_ = folder_.path();
 };
 
 TEST_F(CopiedRun, HasAllButTheBestOfItsOrigin) {

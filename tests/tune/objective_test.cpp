@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "tests/support/error_of.h"
+#include "tests/support/temporary_folder.h"
 
 namespace weft::tune {
 namespace {
@@ -57,9 +58,6 @@ TEST(Constraint, NamesMistakes) {
 class MeasuredRun : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "weft-objective-XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    run_ = name;
     std::ofstream(run_ / "metrics.jsonl")
         << R"({"kind":"step","step":20,"epoch":1,"loss":2.0})"
            "\n"
@@ -71,9 +69,9 @@ class MeasuredRun : public ::testing::Test {
            "\n"
         << R"({"kind":"epoch","step":160,"epoch":4,"validation_accuracy":null,"validation_loss":null,"train_sec)";
   }
-  void TearDown() override { fs::remove_all(run_); }
   run::MetricsHistory history() const { return run::read_metrics(run_ / "metrics.jsonl"); }
-  fs::path run_;
+  const TemporaryFolder folder_;
+  const fs::path run_ = folder_.path();
 };
 
 TEST_F(MeasuredRun, CurvesHoldWhatIsFinite) {

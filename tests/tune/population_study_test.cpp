@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "tests/support/temporary_folder.h"
 #include "weft/library/library.h"
 #include "weft/tune/lineage.h"
 #include "weft/tune/owner.h"
@@ -16,13 +17,6 @@ using State = StudyTrial::State;
 
 class PopulationStudy : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "weft-population-XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    directory_ = name;
-  }
-  void TearDown() override { fs::remove_all(directory_); }
-
   /// Four members at the end of the first round, the later the worse.
   Study study() const {
     Study made = Study::create(directory_ / "study", {.space = Space({log_real("optimizer.learning_rate", 1e-4, 1)}),
@@ -41,7 +35,8 @@ class PopulationStudy : public ::testing::Test {
       });
     return made;
   }
-  fs::path directory_;
+  const TemporaryFolder folder_;
+  const fs::path directory_ = folder_.path();
 };
 
 TEST_F(PopulationStudy, TheOriginStaysUntilTheCopyIsThere) {

@@ -12,6 +12,7 @@
 #include <functional>
 
 #include "tests/support/error_of.h"
+#include "tests/support/temporary_folder.h"
 #include "weft/tune/owner.h"
 
 namespace weft::tune {
@@ -23,13 +24,6 @@ using test::error_of;
 
 class StudyTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "weft-study-XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    directory_ = name;
-  }
-  void TearDown() override { fs::remove_all(directory_); }
-
   static StudySettings settings() {
     return {.space = Space({log_real("optimizer.learning_rate", 1e-4, 1), integer("batch", 16, 256)}),
             .recipe = "epochs = 3\n",
@@ -53,7 +47,8 @@ class StudyTest : public ::testing::Test {
   }
   fs::path folder() const { return directory_ / "study"; }
 
-  fs::path directory_;
+  const TemporaryFolder folder_;
+  const fs::path directory_ = folder_.path();
 };
 
 TEST_F(StudyTest, SeesWhatOtherConnectionsWrite) {

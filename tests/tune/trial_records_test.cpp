@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/temporary_folder.h"
+
 namespace weft::tune {
 namespace {
 
@@ -16,9 +18,6 @@ using State = StudyTrial::State;
 class TrialRecordsTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "weft-records-XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    directory_ = name;
     study_.emplace(Study::create(directory_ / "study", {.space = Space({log_real("optimizer.learning_rate", 1e-4, 1)}),
                                                         .recipe = "epochs = 3\n",
                                                         .objectives = {{"validation_accuracy", true}}}));
@@ -27,7 +26,6 @@ class TrialRecordsTest : public ::testing::Test {
   void TearDown() override {
     records_.reset();
     study_.reset();
-    fs::remove_all(directory_);
   }
 
   /// The first trial, running, with a run that has measured so many epochs.
@@ -50,7 +48,8 @@ class TrialRecordsTest : public ::testing::Test {
   }
   StudyTrial kept() { return study_->trials().at(0); }
 
-  fs::path directory_;
+  const TemporaryFolder folder_;
+  const fs::path directory_ = folder_.path();
   std::optional<Study> study_;
   std::optional<TrialRecords> records_;
   std::vector<State> told_;

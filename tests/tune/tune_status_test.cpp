@@ -5,6 +5,7 @@
 
 #include <filesystem>
 
+#include "tests/support/temporary_folder.h"
 #include "weft/library/library.h"
 #include "weft/tune/owner.h"
 #include "weft/tune/trial_chooser.h"
@@ -53,23 +54,19 @@ TEST(TuneStatus, NoMoreIsLeftThanTheTimeOfTheSearch) {
 }
 
 TEST(TrialChooserOrder, TheLongestInterruptedTrialGoesOnFirst) {
-  std::string name = (fs::temp_directory_path() / "weft-order-XXXXXX").string();
-  ASSERT_NE(mkdtemp(name.data()), nullptr);
-  {
-    Study study = Study::create(fs::path(name) / "study", rate_settings());
-    for (const auto& [seconds, epochs] : {std::pair{10.0, 0}, std::pair{60.0, 9}, std::pair{30.0, 2}})
-      study.change([&, seconds = seconds, epochs = epochs](const std::vector<StudyTrial>& trials) {
-        StudyTrial trial = running(seconds, epochs);
-        trial.number = static_cast<int64_t>(trials.size());
-        trial.state = State::interrupted;
-        trial.values = {{"rate", 0.5}};
-        return trial;
-      });
-    const Library library = standard_library();
-    TrialChooser chooser(library, study, 3, this_process(), {});
-    EXPECT_EQ(chooser.choose(study.trials())->number, 2) << "24 s are left, of the others 10 s and 6 s";
-  }
-  fs::remove_all(name);
+  const TemporaryFolder folder;
+  Study study = Study::create(folder.path() / "study", rate_settings());
+  for (const auto& [seconds, epochs] : {std::pair{10.0, 0}, std::pair{60.0, 9}, std::pair{30.0, 2}})
+    study.change([&, seconds = seconds, epochs = epochs](const std::vector<StudyTrial>& trials) {
+      StudyTrial trial = running(seconds, epochs);
+      trial.number = static_cast<int64_t>(trials.size());
+      trial.state = State::interrupted;
+      trial.values = {{"rate", 0.5}};
+      return trial;
+    });
+  const Library library = standard_library();
+  TrialChooser chooser(library, study, 3, this_process(), {});
+  EXPECT_EQ(chooser.choose(study.trials())->number, 2) << "24 s are left, of the others 10 s and 6 s";
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <set>
 
+#include "tests/support/temporary_folder.h"
 #include "weft/base/files.h"
 
 namespace weft::tune {
@@ -15,13 +16,6 @@ namespace fs = std::filesystem;
 
 class WinnerTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "weft-winner-XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    directory_ = name;
-  }
-  void TearDown() override { fs::remove_all(directory_); }
-
   /// Trials with these accuracies and parameters, all of which trained to their end.
   Study study(const std::vector<std::pair<double, double>>& results) const {
     Study made =
@@ -52,7 +46,8 @@ class WinnerTest : public ::testing::Test {
       if (entry.path().filename().string().starts_with("best")) names.insert(entry.path().filename().string());
     return names;
   }
-  fs::path directory_;
+  const TemporaryFolder folder_;
+  const fs::path directory_ = folder_.path();
 };
 
 TEST_F(WinnerTest, ThereIsARecipeForEachTrialOfTheFront) {

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "tests/support/temporary_folder.h"
 #include "weft/base/clock.h"
 #include "weft/base/files.h"
 #include "weft/base/version.h"
@@ -19,9 +20,6 @@ namespace fs = std::filesystem;
 class WorkerServerTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "weft-server-XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    directory_ = name;
     server_ = std::make_unique<WorkerServer>(
         Address{"127.0.0.1", "0"},
         ServedStudy{.name = "study", .token = kToken, .recipe = "", .data = "", .silence_seconds = 2});
@@ -31,7 +29,6 @@ class WorkerServerTest : public ::testing::Test {
   void TearDown() override {
     connection_.reset();
     server_.reset();
-    fs::remove_all(directory_);
   }
   /// Null where none comes.
   Message await() {
@@ -71,7 +68,8 @@ class WorkerServerTest : public ::testing::Test {
         {.trial = 3, .run = directory_ / "0003", .recipe = directory_ / "recipe.toml", .memory = memory});
   }
   static constexpr const char* kToken = "a token that is long enough";
-  fs::path directory_;
+  const TemporaryFolder folder_;
+  const fs::path directory_ = folder_.path();
   std::unique_ptr<WorkerServer> server_;
   std::unique_ptr<Connection> connection_;
 };
@@ -184,13 +182,11 @@ TEST_F(WorkerServerTest, TheEndIsTold) {
 }
 
 TEST(Token, IsMadeOnceForItsOwner) {
-  std::string name = (fs::temp_directory_path() / "weft-token-XXXXXX").string();
-  ASSERT_NE(mkdtemp(name.data()), nullptr);
-  const fs::path file = fs::path(name) / "token";
+  const TemporaryFolder folder;
+  const fs::path file = folder.path() / "token";
   const std::string token = kept_token(file);
   EXPECT_EQ(kept_token(file), token);
   EXPECT_EQ(fs::status(file).permissions(), fs::perms::owner_read | fs::perms::owner_write);
-  fs::remove_all(name);
 }
 
 }  // namespace

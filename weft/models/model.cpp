@@ -123,7 +123,8 @@ int64_t multiply_adds(const Graph& graph) {
     if (op == "lstm" || op == "gru")  // their product with the hidden state
       count += graph.type(node.inputs[0]).elements() * graph.shape(node.inputs[1])[1];
     const bool counts = op == "conv2d" || op == "conv2d_backward_data" || op == "matmul" || op == "integer_conv2d" ||
-                        op == "integer_matmul" || op == "quantized_conv2d" || op == "quantized_matmul";
+                        op == "integer_matmul" || op == "dequantized_matmul" || op == "quantized_conv2d" ||
+                        op == "quantized_matmul";
     if (!counts) continue;
     std::vector<TensorType> inputs, outputs;
     for (const ValueId value : node.inputs) inputs.push_back(graph.type(value));

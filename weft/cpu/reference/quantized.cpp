@@ -76,12 +76,29 @@ struct Requantizer {
   TensorType bias_type;
 };
 
-/// What becomes of each sum: it is the result, or it is requantized.
+/// From a sum to f32; operands from 4 on: factor, bias.
+struct Dequantizer {
+  TensorType factor_type;
+  bool has_bias;
+
+  explicit Dequantizer(const NodeSignature& node) : factor_type(node.inputs[4]), has_bias(node.inputs.size() > 5) {}
+  void store(const KernelArguments& call, int64_t index, int64_t channel, int32_t sum) const {
+    float real = static_cast<float>(sum) * input(call, 4)[per_channel(factor_type, channel)];
+    if (has_bias) real += input(call, 5)[channel];
+    output(call, 0)[index] = real;
+  }
+};
+
+/// What becomes of each sum: it is the result, or it is requantized, or it becomes a real.
 using StoreSum = std::function<void(const KernelArguments&, int64_t index, int64_t channel, int32_t sum)>;
 StoreSum store_of(const NodeSignature& node) {
   if (node.outputs[0].dtype == DType::i32)
     return
         [](const KernelArguments& call, int64_t index, int64_t, int32_t sum) { output<int32_t>(call, 0)[index] = sum; };
+  if (node.outputs[0].dtype == DType::f32)
+    return [dequantizer = Dequantizer(node)](const KernelArguments& call, int64_t index, int64_t channel, int32_t sum) {
+      dequantizer.store(call, index, channel, sum);
+    };
   return [requantizer = Requantizer(node, 4)](const KernelArguments& call, int64_t index, int64_t channel,
                                               int32_t sum) { requantizer.store(call, index, channel, sum); };
 }
@@ -237,7 +254,7 @@ Body prepare_affine(const NodeSignature& node) {
 }  // namespace
 
 void add_quantized(KernelTable& table) {
-  for (const char* op : {"integer_matmul", "quantized_matmul"})
+  for (const char* op : {"integer_matmul", "quantized_matmul", "dequantized_matmul"})
     add_plain(table, op, prepare_product, Accepts::any_dtype);
   for (const char* op : {"integer_conv2d", "quantized_conv2d"})
     add_plain(table, op, prepare_convolution, Accepts::any_dtype);

@@ -1,6 +1,7 @@
 // Matrix products and convolutions of integers of 8 bits, exact in i32, and the same with requantization to 8 bits
-// behind them: requantization.h has the formulas.
+// behind them, or reals: requantization.h has the formulas.
 #include <algorithm>
+#include <array>
 
 #include "weft/ops/all.h"
 #include "weft/ops/broadcast.h"
@@ -69,24 +70,32 @@ int64_t product_operations(const std::vector<TensorType>& inputs, const std::vec
   return 2 * outputs[0].elements() * inputs[0].shape[inputs[0].shape.rank() - 1];
 }
 
+// Cases are constants, which take a tenth of the room of code that builds them.
+
+/// Up to four sizes; those that are 0 are not there.
+using Sizes = std::array<int64_t, 4>;
+Shape shape_of(const Sizes& sizes) {
+  std::vector<int64_t> dims(sizes.begin(), std::find(sizes.begin(), sizes.end(), 0));
+  return Shape(std::move(dims));
+}
+
 struct ProductCase {
-  std::string label;
-  Shape a, b;
+  const char* label;
+  Sizes a, b;
   DType a_dtype, b_dtype;
   bool per_channel = false;
 };
 
-std::vector<ProductCase> product_cases() {
-  return {{"u8 by i8", {3, 5}, {5, 4}, DType::u8, DType::i8},
-          {"multiples of 16", {16, 32}, {32, 48}, DType::u8, DType::i8},
-          {"i8 by i8, a zero point per column", {7, 10}, {10, 33}, DType::i8, DType::i8, true},
-          {"u8 by u8", {6, 64}, {64, 17}, DType::u8, DType::u8},
-          {"one row", {1, 70}, {70, 130}, DType::u8, DType::i8},
-          {"i8 by u8", {9, 3}, {3, 1}, DType::i8, DType::u8, true},
-          {"one matrix for a batch", {2, 3, 4}, {4, 5}, DType::u8, DType::i8},
-          {"batch", {3, 2, 8}, {3, 8, 5}, DType::i8, DType::i8},
-          {"broadcast on both sides", {2, 1, 3, 4}, {1, 3, 4, 2}, DType::u8, DType::u8}};
-}
+constexpr ProductCase kProductCases[] = {
+    {"u8 by i8", {3, 5}, {5, 4}, DType::u8, DType::i8},
+    {"multiples of 16", {16, 32}, {32, 48}, DType::u8, DType::i8},
+    {"i8 by i8, a zero point per column", {7, 10}, {10, 33}, DType::i8, DType::i8, true},
+    {"u8 by u8", {6, 64}, {64, 17}, DType::u8, DType::u8},
+    {"one row", {1, 70}, {70, 130}, DType::u8, DType::i8},
+    {"i8 by u8", {9, 3}, {3, 1}, DType::i8, DType::u8, true},
+    {"one matrix for a batch", {2, 3, 4}, {4, 5}, DType::u8, DType::i8},
+    {"batch", {3, 2, 8}, {3, 8, 5}, DType::i8, DType::i8},
+    {"broadcast on both sides", {2, 1, 3, 4}, {1, 3, 4, 2}, DType::u8, DType::u8}};
 
 // --- convolutions
 // --------------------------------------------------------------------------------------------------------
@@ -143,64 +152,67 @@ int64_t conv_operations(const std::vector<TensorType>& inputs, const std::vector
   return 2 * outputs[0].elements() * weight[1] * weight[2] * weight[3];
 }
 
+struct Window {
+  Pair stride;
+  std::array<int64_t, 4> padding;
+  int64_t groups = 1;
+  Pair dilation = {1, 1};
+};
+Attributes attributes_of(const Window& window) {
+  const auto list = [](const auto& numbers) { return std::vector<int64_t>(numbers.begin(), numbers.end()); };
+  return {{"stride", list(window.stride)},
+          {"padding", list(window.padding)},
+          {"dilation", list(window.dilation)},
+          {"groups", window.groups}};
+}
+
 struct IntegerConvCase {
-  std::string label;
-  Shape input, weight;
-  Attributes attributes;
+  const char* label;
+  Sizes input, weight;
+  Window window;
   DType input_dtype = DType::u8, weight_dtype = DType::i8;
   bool per_channel = false;
   bool is_symmetric = false;  // the weights' zero point is 0
 };
 
-Attributes window_of(std::vector<int64_t> stride, std::vector<int64_t> padding, int64_t groups = 1,
-                     std::vector<int64_t> dilation = {1, 1}) {
-  return {{"stride", std::move(stride)},
-          {"padding", std::move(padding)},
-          {"dilation", std::move(dilation)},
-          {"groups", groups}};
-}
-
-IntegerConvCase symmetric(IntegerConvCase one) {
-  one.label += ", symmetric";
+constexpr IntegerConvCase symmetric(IntegerConvCase one) {
   one.is_symmetric = true;
   return one;
 }
 
-std::vector<IntegerConvCase> integer_conv_cases() {
-  const std::vector<int64_t> one{1, 1}, none{0, 0, 0, 0}, around{1, 1, 1, 1};
-  return {
-      {"3x3", {2, 3, 6, 6}, {4, 3, 3, 3}, window_of(one, around)},
-      {"3x3, 16 to 32 channels", {2, 16, 7, 7}, {32, 16, 3, 3}, window_of(one, around)},
-      {"1x1, 64 channels", {1, 64, 5, 5}, {80, 64, 1, 1}, window_of(one, none)},
-      {"1x1 with stride", {2, 8, 5, 5}, {16, 8, 1, 1}, window_of({2, 2}, none), DType::i8},
-      {"stem: 7x7", {1, 3, 11, 9}, {16, 3, 7, 7}, window_of({2, 2}, {3, 3, 3, 3}), DType::u8, DType::i8, true},
-      {"u8 weights, a zero point per channel",
-       {1, 5, 6, 6},
-       {7, 5, 3, 3},
-       window_of(one, around),
-       DType::u8,
-       DType::u8,
-       true},
-      {"i8 by i8, uneven padding", {1, 4, 7, 6}, {17, 4, 3, 2}, window_of({2, 1}, {0, 1, 1, 0}), DType::i8},
-      {"dilated", {1, 2, 8, 8}, {3, 2, 3, 3}, window_of(one, {2, 2, 2, 2}, 1, {2, 2})},
-      {"two groups", {2, 4, 5, 5}, {6, 2, 3, 3}, window_of(one, around, 2), DType::i8, DType::u8},
-      {"two groups of 16", {1, 32, 4, 4}, {32, 16, 3, 3}, window_of(one, around, 2)},
-      {"depthwise", {1, 21, 6, 6}, {21, 1, 3, 3}, window_of(one, around, 21), DType::u8, DType::i8, true},
-      {"depthwise, stride 2, i8", {2, 16, 7, 7}, {16, 1, 3, 3}, window_of({2, 2}, around, 16), DType::i8},
-      // Weights as most are quantized: around 0.
-      symmetric({"3x3, 16 to 80 channels", {1, 16, 5, 4}, {80, 16, 3, 3}, window_of(one, around)}),
-      symmetric({"1x1, i8", {1, 20, 5, 5}, {37, 20, 1, 1}, window_of(one, none), DType::i8}),
-      symmetric({"picture, 7x7", {1, 3, 11, 9}, {16, 3, 7, 7}, window_of({2, 2}, {3, 3, 3, 3})}),
-      symmetric(
-          {"picture of i8, uneven padding", {1, 3, 6, 7}, {20, 3, 3, 3}, window_of(one, {0, 1, 1, 2}), DType::i8}),
-      symmetric({"two channels, dilated rows", {1, 2, 9, 6}, {5, 2, 3, 3}, window_of(one, {2, 0, 0, 1}, 1, {2, 1})}),
-      symmetric({"two groups of 16", {1, 32, 4, 4}, {32, 16, 3, 3}, window_of(one, around, 2)}),
-      symmetric({"depthwise", {1, 80, 5, 37}, {80, 1, 3, 3}, window_of(one, around, 80)}),
-      symmetric({"depthwise, i8, stride 2", {1, 70, 6, 7}, {70, 1, 3, 3}, window_of({2, 2}, around, 70), DType::i8}),
-      symmetric({"depthwise, 5x5", {1, 9, 8, 7}, {9, 1, 5, 5}, window_of({1, 2}, {2, 2, 2, 2}, 9)}),
-      symmetric({"depthwise, dilated, 2x3", {1, 16, 6, 8}, {16, 1, 2, 3}, window_of(one, none, 16, {2, 3}), DType::i8}),
-  };
-}
+constexpr Pair kOne{1, 1};
+constexpr std::array<int64_t, 4> kNone{0, 0, 0, 0}, kAround{1, 1, 1, 1};
+constexpr IntegerConvCase kIntegerConvCases[] = {
+    {"3x3", {2, 3, 6, 6}, {4, 3, 3, 3}, Window{kOne, kAround}},
+    {"3x3, 16 to 32 channels", {2, 16, 7, 7}, {32, 16, 3, 3}, Window{kOne, kAround}},
+    {"1x1, 64 channels", {1, 64, 5, 5}, {80, 64, 1, 1}, Window{kOne, kNone}},
+    {"1x1 with stride", {2, 8, 5, 5}, {16, 8, 1, 1}, Window{{2, 2}, kNone}, DType::i8},
+    {"stem: 7x7", {1, 3, 11, 9}, {16, 3, 7, 7}, Window{{2, 2}, {3, 3, 3, 3}}, DType::u8, DType::i8, true},
+    {"u8 weights, a zero point per channel",
+     {1, 5, 6, 6},
+     {7, 5, 3, 3},
+     Window{kOne, kAround},
+     DType::u8,
+     DType::u8,
+     true},
+    {"i8 by i8, uneven padding", {1, 4, 7, 6}, {17, 4, 3, 2}, Window{{2, 1}, {0, 1, 1, 0}}, DType::i8},
+    {"dilated", {1, 2, 8, 8}, {3, 2, 3, 3}, Window{kOne, {2, 2, 2, 2}, 1, {2, 2}}},
+    {"two groups", {2, 4, 5, 5}, {6, 2, 3, 3}, Window{kOne, kAround, 2}, DType::i8, DType::u8},
+    {"two groups of 16", {1, 32, 4, 4}, {32, 16, 3, 3}, Window{kOne, kAround, 2}},
+    {"depthwise", {1, 21, 6, 6}, {21, 1, 3, 3}, Window{kOne, kAround, 21}, DType::u8, DType::i8, true},
+    {"depthwise, stride 2, i8", {2, 16, 7, 7}, {16, 1, 3, 3}, Window{{2, 2}, kAround, 16}, DType::i8},
+    // Weights as most are quantized: around 0.
+    symmetric({"3x3, 16 to 80 channels", {1, 16, 5, 4}, {80, 16, 3, 3}, Window{kOne, kAround}}),
+    symmetric({"1x1, i8", {1, 20, 5, 5}, {37, 20, 1, 1}, Window{kOne, kNone}, DType::i8}),
+    symmetric({"picture, 7x7", {1, 3, 11, 9}, {16, 3, 7, 7}, Window{{2, 2}, {3, 3, 3, 3}}}),
+    symmetric({"picture of i8, uneven padding", {1, 3, 6, 7}, {20, 3, 3, 3}, Window{kOne, {0, 1, 1, 2}}, DType::i8}),
+    symmetric({"two channels, dilated rows", {1, 2, 9, 6}, {5, 2, 3, 3}, Window{kOne, {2, 0, 0, 1}, 1, {2, 1}}}),
+    symmetric({"two groups of 16", {1, 32, 4, 4}, {32, 16, 3, 3}, Window{kOne, kAround, 2}}),
+    symmetric({"depthwise", {1, 80, 5, 37}, {80, 1, 3, 3}, Window{kOne, kAround, 80}}),
+    symmetric({"depthwise, i8, stride 2", {1, 70, 6, 7}, {70, 1, 3, 3}, Window{{2, 2}, kAround, 70}, DType::i8}),
+    symmetric({"depthwise, 5x5", {1, 9, 8, 7}, {9, 1, 5, 5}, Window{{1, 2}, {2, 2, 2, 2}, 9}}),
+    symmetric({"depthwise, dilated, 2x3", {1, 16, 6, 8}, {16, 1, 2, 3}, Window{kOne, kNone, 16, {2, 3}}, DType::i8}),
+};
 
 // --- the ops
 // ----------------------------------------------------------------------------------------------------------
@@ -237,9 +249,14 @@ void add_requantized(std::vector<OpExample>& examples, const OpExample& sums, in
   }
 }
 
+int64_t channels_of(const ProductCase& c) {
+  const Shape b = shape_of(c.b);
+  return b[b.rank() - 1];
+}
+
 OpExample product_sum_example(const ProductCase& c) {
-  return sum_example(c.label, typed(c.a_dtype, c.a), typed(c.b_dtype, c.b),
-                     c.per_channel ? Shape{c.b[c.b.rank() - 1]} : Shape{}, {});
+  return sum_example(c.label, typed(c.a_dtype, shape_of(c.a)), typed(c.b_dtype, shape_of(c.b)),
+                     c.per_channel ? Shape{channels_of(c)} : Shape{}, {});
 }
 
 OpDef integer_matmul_op() {
@@ -256,7 +273,7 @@ OpDef integer_matmul_op() {
   };
   op.flops = product_operations;
   op.layout_rule = LayoutRule::kernel;
-  for (const ProductCase& c : product_cases()) op.examples.push_back(product_sum_example(c));
+  for (const ProductCase& c : kProductCases) op.examples.push_back(product_sum_example(c));
   op.examples.push_back({"without zero points",
                          {typed(DType::u8, {5, 9}), typed(DType::i8, {9, 20})},
                          {},
@@ -278,8 +295,7 @@ OpDef quantized_matmul_op() {
   };
   op.flops = product_operations;
   op.layout_rule = LayoutRule::kernel;
-  for (const ProductCase& c : product_cases())
-    add_requantized(op.examples, product_sum_example(c), c.b[c.b.rank() - 1]);
+  for (const ProductCase& c : kProductCases) add_requantized(op.examples, product_sum_example(c), channels_of(c));
   OpExample around_zero =
       sum_example("weights around 0", typed(DType::u8, {15, 24}), typed(DType::i8, {24, 77}), {}, {});
   around_zero.ranges[3] = {0, 1};
@@ -287,10 +303,53 @@ OpDef quantized_matmul_op() {
   return of_work(work::kMatrixProducts, std::move(op));
 }
 
+/// Each with a factor for all and with one per column and a bias.
+void add_reals(std::vector<OpExample>& examples, const OpExample& sums, int64_t columns) {
+  OpExample one = sums, each = sums;
+  one.inputs.push_back(f32({}));
+  one.ranges.push_back({1e-4, 1e-2});
+  each.label += ", a bias";
+  for (const OpExample::Range& range : {OpExample::Range{1e-4, 1e-2}, OpExample::Range{-2, 2}}) {
+    each.inputs.push_back(f32({columns}));
+    each.ranges.push_back(range);
+  }
+  examples.push_back(one);
+  examples.push_back(each);
+}
+
+OpDef dequantized_matmul_op() {
+  OpDef op;
+  op.name = "dequantized_matmul";
+  op.summary = "integer_matmul, its sums times a factor, plus a bias, in f32: what form_integer_products makes.";
+  op.inputs = {"a", "b", "a_zero_point", "b_zero_point", "factor", "bias?"};
+  op.outputs = {"y"};
+  op.infer = [](const InferContext& context) -> std::vector<TensorType> {
+    const Shape shape = infer_product_shape(context);
+    const int64_t columns = shape[shape.rank() - 1];
+    require_zero_points(context, columns);
+    context.require_dtype(4, DType::f32);
+    require_factor(context, 4, columns);
+    if (context.input_count() > 5) {
+      context.require_dtype(5, DType::f32);
+      if (context.shape(5) != Shape{columns})
+        context.fail(
+            fmt::format("bias must be one number for each of {} columns, got {}", columns, context.describe(5)));
+    }
+    return {f32(shape)};
+  };
+  op.flops = product_operations;
+  op.layout_rule = LayoutRule::kernel;
+  for (const ProductCase& c : kProductCases) add_reals(op.examples, product_sum_example(c), channels_of(c));
+  return of_work(work::kMatrixProducts, std::move(op));
+}
+
 OpExample conv_sum_example(const IntegerConvCase& c) {
-  OpExample example = sum_example(c.label, typed(c.input_dtype, c.input), typed(c.weight_dtype, c.weight),
-                                  c.per_channel ? Shape{c.weight[0]} : Shape{}, c.attributes);
-  if (c.is_symmetric) example.ranges[3] = {0, 1};
+  OpExample example =
+      sum_example(c.label, typed(c.input_dtype, shape_of(c.input)), typed(c.weight_dtype, shape_of(c.weight)),
+                  c.per_channel ? Shape{c.weight[0]} : Shape{}, attributes_of(c.window));
+  if (!c.is_symmetric) return example;
+  example.label += ", symmetric";
+  example.ranges[3] = {0, 1};
   return example;
 }
 
@@ -310,10 +369,10 @@ OpDef integer_conv2d_op() {
   };
   op.flops = conv_operations;
   op.layout_rule = LayoutRule::kernel;
-  for (const IntegerConvCase& c : integer_conv_cases()) op.examples.push_back(conv_sum_example(c));
+  for (const IntegerConvCase& c : kIntegerConvCases) op.examples.push_back(conv_sum_example(c));
   op.examples.push_back({"without zero points",
                          {typed(DType::u8, {1, 4, 5, 5}), typed(DType::i8, {16, 4, 3, 3})},
-                         window_of({1, 1}, {1, 1, 1, 1}),
+                         attributes_of({kOne, kAround}),
                          {all_of(DType::u8), all_of(DType::i8)}});
   return of_work(work::kConvolution, std::move(op));
 }
@@ -333,7 +392,7 @@ OpDef quantized_conv2d_op() {
   };
   op.flops = conv_operations;
   op.layout_rule = LayoutRule::kernel;
-  for (const IntegerConvCase& c : integer_conv_cases()) add_requantized(op.examples, conv_sum_example(c), c.weight[0]);
+  for (const IntegerConvCase& c : kIntegerConvCases) add_requantized(op.examples, conv_sum_example(c), c.weight[0]);
   return of_work(work::kConvolution, std::move(op));
 }
 
@@ -342,6 +401,7 @@ OpDef quantized_conv2d_op() {
 void add_integer_product_ops(OpRegistry& registry) {
   registry.add(integer_matmul_op());
   registry.add(quantized_matmul_op());
+  registry.add(dequantized_matmul_op());
   registry.add(integer_conv2d_op());
   registry.add(quantized_conv2d_op());
 }
@@ -358,9 +418,7 @@ ValueId integer_conv2d(Graph& graph, ValueId input, ValueId weight, const std::v
   std::vector<ValueId> operands{input, weight};
   operands.insert(operands.end(), zero_points.begin(), zero_points.end());
   return graph.add("integer_conv2d", operands,
-                   window_of(to_list(options.stride), {options.padding.begin(), options.padding.end()}, options.groups,
-                             to_list(options.dilation)),
-                   name);
+                   attributes_of({options.stride, options.padding, options.groups, options.dilation}), name);
 }
 
 ValueId requantize(Graph& graph, ValueId sum, ValueId factor, ValueId zero_point, ValueId bias, int64_t axis,

@@ -35,10 +35,16 @@ class IntegerFormer {
         if (end->product) ended_.insert(end->product->node.index);
         ends_.emplace(static_cast<int32_t>(index), *end);
       }
+    for (size_t index = 0; index < graph_.nodes().size(); ++index)
+      if (const auto product = patterns_.find_biased_product(node_at(index));
+          product && !product->is_convolution && ended_.insert(product->node.index).second)
+        biased_.emplace(static_cast<int32_t>(index), *product);
     for (size_t index = 0; index < graph_.nodes().size(); ++index) {
       const NodeId id = node_at(index);
       if (const auto end = ends_.find(id.index); end != ends_.end())
         emit_end(id, end->second);
+      else if (const auto biased = biased_.find(id.index); biased != biased_.end())
+        emit_real_matmul(id, biased->second);
       else if (const auto product = ended_.contains(id.index) ? std::nullopt : patterns_.find_product(id))
         emit_real(*product);
       else
@@ -66,14 +72,19 @@ class IntegerFormer {
     return tensor;
   }
 
-  ValueId emit_sum(const QuantizedProduct& product) {
-    const Node& node = graph_.node(product.node);
-    const std::string name = graph_.node_name(product.node) + ".sum";
+  /// Both factors, of which the second is named after `name` where it is transposed, and their zero points.
+  std::vector<ValueId> product_operands(const QuantizedProduct& product, const std::string& name) {
     ValueId b = rewriter_.map(product.b.integers);
     if (product.b.is_transposed)
       b = result().add("transpose", {b}, {{"permutation", std::vector<int64_t>{1, 0}}}, name + ".b");
-    const std::vector<ValueId> operands{rewriter_.map(product.a.integers), b, rewriter_.map(product.a.zero_point),
-                                        rewriter_.map(product.b.zero_point)};
+    return {rewriter_.map(product.a.integers), b, rewriter_.map(product.a.zero_point),
+            rewriter_.map(product.b.zero_point)};
+  }
+
+  ValueId emit_sum(const QuantizedProduct& product) {
+    const Node& node = graph_.node(product.node);
+    const std::string name = graph_.node_name(product.node) + ".sum";
+    const std::vector<ValueId> operands = product_operands(product, name);
     if (!product.is_convolution) return result().add("integer_matmul", operands, {}, name);
     return result().add("integer_conv2d", operands,
                         {{"stride", node.attributes.integers("stride")},
@@ -142,6 +153,19 @@ class IntegerFormer {
 
   /// A product whose result somebody wants in reals.
   void emit_real(const QuantizedProduct& product) {
+    product.is_convolution ? emit_real_convolution(product) : emit_real_matmul(product.node, product);
+  }
+
+  /// `id` is the product itself, or what adds its bias.
+  void emit_real_matmul(NodeId id, const QuantizedProduct& product) {
+    const std::string name = graph_.node_name(id);
+    std::vector<ValueId> operands = product_operands(product, name);
+    operands.push_back(constant(factors(product, std::nullopt), name + ".scales"));
+    if (!product.bias.empty()) operands.push_back(constant(vector_of(product.bias), name + ".bias"));
+    rewriter_.replace(graph_.node(id).outputs[0], result().add("dequantized_matmul", operands, {}, name));
+  }
+
+  void emit_real_convolution(const QuantizedProduct& product) {
     const Node& node = graph_.node(product.node);
     const std::string name = graph_.node_name(product.node);
     const ValueId sum = result().add("cast", {emit_sum(product)}, {{"dtype", std::string("f32")}}, name + ".reals");
@@ -165,8 +189,9 @@ class IntegerFormer {
   const Graph& graph_;
   const QuantizedPatterns patterns_;
   Rewriter rewriter_;
-  std::unordered_map<int32_t, QuantizedEnd> ends_;  // by the node that quantizes
-  std::set<int32_t> ended_;                         // their products
+  std::unordered_map<int32_t, QuantizedEnd> ends_;        // by the node that quantizes
+  std::unordered_map<int32_t, QuantizedProduct> biased_;  // by the node that adds the bias
+  std::set<int32_t> ended_;                               // the products of both
 };
 
 }  // namespace

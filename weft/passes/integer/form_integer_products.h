@@ -3,7 +3,8 @@
 //
 //   quantize(relu?(conv2d(dequantize(x), dequantize(w)) + bias?))  ->  requantize(integer_conv2d(x, w), bias)
 //   quantize(relu?(dequantize(a) + dequantize(b)))                 ->  quantized_add(a, b)
-//   conv2d(dequantize(x), dequantize(w))                           ->  f32(integer_conv2d(x, w)) * scales
+//   conv2d(dequantize(x), dequantize(w)) + bias?                   ->  f32(integer_conv2d(x, w)) * scales + bias
+//   matmul(dequantize(a), dequantize(b)) + bias?                   ->  dequantized_matmul(a, b, scales, bias)
 //   quantize(reshape(dequantize(x))) with one scale                ->  reshape(x); likewise what moves elements, and
 //   max_pool2d
 //

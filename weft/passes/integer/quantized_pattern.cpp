@@ -113,7 +113,7 @@ bool is_whole(double number, const QuantizedProduct& product, int64_t channel) {
 
 }  // namespace
 
-/// One number for each channel, whole numbers of steps of the sum.
+/// One number for each channel.
 std::optional<std::vector<float>> QuantizedPatterns::bias_of(ValueId value, const QuantizedProduct& product) const {
   const Shape& shape = graph_.shape(value);
   const int from_end = graph_.shape(graph_.node(product.node).outputs[0]).rank() -
@@ -126,35 +126,35 @@ std::optional<std::vector<float>> QuantizedPatterns::bias_of(ValueId value, cons
   std::vector<float> bias;
   for (int64_t channel = 0; channel < product.channels; ++channel) {
     const double number = numbers->size() == 1 ? numbers->front() : (*numbers)[static_cast<size_t>(channel)];
-    if (!is_whole(number, product, channel)) return std::nullopt;
     bias.push_back(static_cast<float>(number));
   }
   return bias;
 }
 
-std::optional<QuantizedProduct> QuantizedPatterns::find_product_with_bias(ValueId value) const {
-  if (!is_read_once(value)) return std::nullopt;
-  const Node* node = graph_.producer(value);
-  if (node == nullptr) return std::nullopt;
-  if (node->op->name != "add") {
-    auto product = find_product(graph_.value(value).producer);
-    for (size_t channel = 0; product && channel < product->bias.size(); ++channel)
-      if (!is_whole(product->bias[channel], *product, static_cast<int64_t>(channel))) return std::nullopt;
-    return product;
-  }
+std::optional<QuantizedProduct> QuantizedPatterns::find_biased_product(NodeId id) const {
+  const Node& node = graph_.node(id);
+  if (node.op->name != "add") return std::nullopt;
   for (const size_t side : {size_t{0}, size_t{1}}) {
-    const ValueId convolved = node->inputs[side];
-    if (!graph_.value(convolved).producer.valid() || !is_read_once(convolved) ||
-        graph_.shape(convolved) != graph_.shape(value))
+    const ValueId sum = node.inputs[side];
+    if (!graph_.value(sum).producer.valid() || !is_read_once(sum) || graph_.shape(sum) != graph_.shape(node.outputs[0]))
       continue;
-    auto product = find_product(graph_.value(convolved).producer);
+    auto product = find_product(graph_.value(sum).producer);
     if (!product || !product->bias.empty()) continue;
-    auto bias = bias_of(node->inputs[1 - side], *product);
+    auto bias = bias_of(node.inputs[1 - side], *product);
     if (!bias) return std::nullopt;
     product->bias = *std::move(bias);
     return product;
   }
   return std::nullopt;
+}
+
+std::optional<QuantizedProduct> QuantizedPatterns::find_product_with_bias(ValueId value) const {
+  const NodeId producer = graph_.value(value).producer;
+  if (!producer.valid() || !is_read_once(value)) return std::nullopt;
+  auto product = graph_.node(producer).op->name == "add" ? find_biased_product(producer) : find_product(producer);
+  for (size_t channel = 0; product && channel < product->bias.size(); ++channel)
+    if (!is_whole(product->bias[channel], *product, static_cast<int64_t>(channel))) return std::nullopt;
+  return product;
 }
 
 /// Of the reals behind a conversion to integers of this scale.

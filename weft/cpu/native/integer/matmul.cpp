@@ -1,5 +1,6 @@
-// integer_matmul and quantized_matmul: stacks of rows by one matrix, or by one each. One matrix in blocks of 16 columns
-// (BA16b4a) is read as it is, so that a constant one is laid out once; others are packed at each call.
+// integer_matmul, quantized_matmul and dequantized_matmul: stacks of rows by one matrix, or by one each. One matrix in
+// blocks of 16 columns (BA16b4a) is read as it is, so that a constant one is laid out once; others are packed at each
+// call.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -141,7 +142,7 @@ std::optional<LayoutChoice> matmul_layouts(const NodeSignature& node, const Kern
 }  // namespace
 
 void add_integer_matmul(KernelTable& table, Isa isa) {
-  for (const char* op : {"integer_matmul", "quantized_matmul"})
+  for (const char* op : {"integer_matmul", "quantized_matmul", "dequantized_matmul"})
     table.add(op, {"native",
                    [isa](const NodeSignature& node, const KernelOptions& options, std::string& why_not) {
                      return make_matmul(node, options, isa, why_not);

@@ -32,8 +32,8 @@ void ProductPlan::read_operands(const NodeSignature& node, int64_t channel_count
   b_zero_per_channel = has_b_zero && node.inputs[3].shape.rank() == 1;
   if (result == DType::i32) return;
   factor_per_channel = node.inputs[4].shape.rank() == 1;
-  has_bias = node.inputs.size() > 6;
-  rule = ops::requantization_of(node.attributes, result);
+  has_bias = node.inputs.size() > (writes_bytes() ? 6 : 5);
+  if (writes_bytes()) rule = ops::requantization_of(node.attributes, result);
 }
 
 /// Where things lie in the workspace.
@@ -67,7 +67,7 @@ IntegerProduct::IntegerProduct(ProductPlan plan)
       uses_vnni_(plan_.isa == Isa::avx512 && multiplies_bytes() && vnni_multiply_tile() != nullptr),
       tile_(multiply_tile_for(plan_.isa, uses_vnni_)),
       narrow_(uses_vnni_ || plan_.b != DType::i8 ? NarrowColumns{} : narrow_columns_for(plan_.isa)),
-      finish_(uses_vnni_ && plan_.result != DType::i32 && plan_.rule.rounding == ops::RequantizeRounding::real
+      finish_(uses_vnni_ && plan_.writes_bytes() && plan_.rule.rounding == ops::RequantizeRounding::real
                   ? vnni_finish_tile()
                   : nullptr),
       loops_(row_loops_for(plan_.isa)) {
@@ -107,7 +107,11 @@ IntegerProduct::Call IntegerProduct::begin(const KernelArguments& arguments) con
     multipliers[c] = static_cast<int32_t>(fixed.multiplier);
     shifts[c] = fixed.shift;
   }
-  call.factors = {factors, multipliers, shifts, byte_of(plan_.result, arguments.inputs[5], 0), plan_.rule.range};
+  call.factors = {factors, multipliers, shifts, 0, plan_.rule.range};
+  if (plan_.writes_bytes())
+    call.factors.zero_point = byte_of(plan_.result, arguments.inputs[5], 0);
+  else if (plan_.has_bias)
+    call.real_bias = arguments.input(5);
   return call;
 }
 
@@ -132,7 +136,7 @@ void IntegerProduct::prepare_columns(const Call& call, const ProductPart& part, 
       const int64_t channel = part.first_channel + column;
       const int64_t constant =
           size.inner * call.a_zero * call.b_zeros[channel] - int64_t{call.a_zero} * sums[column - block * kColumnBlock];
-      const int32_t bias = plan_.has_bias ? call.arguments->input<int32_t>(6)[channel] : 0;
+      const int32_t bias = plan_.has_bias && plan_.writes_bytes() ? call.arguments->input<int32_t>(6)[channel] : 0;
       call.added[channel] = ops::add_wrapping(static_cast<int32_t>(static_cast<uint64_t>(constant)), bias);
     }
   }
@@ -241,7 +245,7 @@ void IntegerProduct::multiply(const Call& call, const ProductPart& part, const S
           continue;
         }
         multiply_tile(tile);
-        const int64_t at_once = call.has_b_zeros || plan_.result == DType::i32 ? 1 : tile.rows;
+        const int64_t at_once = call.has_b_zeros || !plan_.writes_bytes() ? 1 : tile.rows;
         for (int64_t r = 0; r < tile.rows; r += at_once)
           end_rows(call, part,
                    {sums + r * kTileColumns, nullptr, nullptr, call.has_b_zeros ? share.row_sums[first + r - row] : 0,
@@ -269,6 +273,10 @@ void IntegerProduct::end_rows(const Call& call, const ProductPart& part, RowSums
   if (call.has_b_zeros) rows.zeros = call.b_zeros + channel;
   const int64_t element = part.first_element + row * part.row_elements + column;
   if (plan_.result == DType::i32) return loops_.store_sums(rows, call.arguments->output<int32_t>(0) + element);
+  if (plan_.result == DType::f32)
+    return loops_.store_reals(rows, call.factors.factors + channel,
+                              call.real_bias == nullptr ? nullptr : call.real_bias + channel,
+                              call.arguments->output(0) + element);
   const ByteLoops& bytes = plan_.result == DType::i8 ? loops_.of_i8 : loops_.of_u8;
   ChannelFactors factors = call.factors;
   factors.factors += channel;

@@ -1,4 +1,4 @@
-// What becomes of a row of sums, channel beside channel: i32, or integers of 8 bits by
+// What becomes of a row of sums, channel beside channel: i32, reals, or integers of 8 bits by
 // weft/ops/integer/requantization.h. And the other loops over rows of bytes, compiled per instruction set.
 #pragma once
 
@@ -88,7 +88,8 @@ struct ByteLoops {
 struct RowLoops {
   /// Of one row.
   void (*store_sums)(const RowSums&, int32_t* to);
-  void (*flip)(const uint8_t* from, uint8_t* to, int64_t count);  // 128 more, of i8
+  void (*store_reals)(const RowSums&, const float* factors, const float* bias, float* to);  // bias null: none
+  void (*flip)(const uint8_t* from, uint8_t* to, int64_t count);                            // 128 more, of i8
   int32_t (*sum)(const uint8_t* from, int64_t count);
   ByteLoops of_i8, of_u8;
   /// [a is u8][b is u8][result is u8]

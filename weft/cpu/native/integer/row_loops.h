@@ -126,6 +126,19 @@ void store_sums(const RowSums& row, int32_t* to) {
   for (; c < row.count; ++c) to[c] = sum_at(row, c);
 }
 
+void store_reals(const RowSums& row, const float* factors, const float* bias, float* to) {
+  int64_t c = 0;
+  for (; c + kLanes <= row.count; c += kLanes) {
+    FloatVector reals = as_reals(sums_at(row, c)) * load_reals(factors + c);
+    if (bias != nullptr) reals += load_reals(bias + c);
+    store(to + c, reals);
+  }
+  for (; c < row.count; ++c) {
+    const float real = static_cast<float>(sum_at(row, c)) * factors[c];
+    to[c] = bias != nullptr ? real + bias[c] : real;
+  }
+}
+
 /// kVectors vectors of channels, in all rows, whose numbers are loaded once.
 template <int kVectors, typename T>
 WEFT_INLINE void requantize_channels(const RowSums& rows, const ChannelFactors& of, const StepLimits& limits, int64_t c,
@@ -332,6 +345,7 @@ constexpr ByteLoops byte_loops{requantize_real<T>, requantize_fixed<T>, quantize
                                dequantize_run<T>,  depthwise<T>,        maximum<T>};
 
 constexpr Loops loops{store_sums,
+                      store_reals,
                       flip_bytes,
                       sum_of_bytes,
                       byte_loops<int8_t>,

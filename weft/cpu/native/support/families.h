@@ -43,7 +43,7 @@ void add_copies(KernelTable&, Isa);               // constant, broadcast_to, sli
 void add_transpose(KernelTable&, Isa);            // transpose
 void add_cast(KernelTable&, Isa);                 // cast
 void add_reorder(KernelTable&, Isa);              // reorder
-void add_integer_matmul(KernelTable&, Isa);       // integer_matmul, quantized_matmul
+void add_integer_matmul(KernelTable&, Isa);       // integer_matmul, quantized_matmul, dequantized_matmul
 void add_integer_convolution(KernelTable&, Isa);  // integer_conv2d, quantized_conv2d
 void add_byte_pool(KernelTable&, Isa);            // max_pool2d of i8 and u8
 void add_quantize(KernelTable&,
