@@ -35,7 +35,7 @@ REQUIREMENTS = ROOT / "benchmarks/peer/inference_requirements.txt"
 PEER = ROOT / "benchmarks/peer/infer_speed.py"
 BATCH = 16
 # What a peer is asked for where it has not the precision itself, or its quantizer refuses the model.
-INSTEAD = {("onnxruntime", "bf16"): "f32", ("onnxruntime", "int8"): "f32", ("openvino", "int8"): "bf16"}
+INSTEAD = {("onnxruntime", "bf16"): "f32", ("onnxruntime", "int8"): "f32", ("openvino", "int8"): "bf16" if has_bf16() else "f32"}
 
 
 def parse_arguments():
@@ -147,6 +147,21 @@ def candidates(side, batch, precision, arguments):
     return [Setting(count, rest) for count in streams for rest in rests]
 
 
+def fastest(speed, settings):
+    """The setting that is, of those that the side takes at all."""
+    if len(settings) == 1:
+        return settings[0]
+    found, refusal = {}, None
+    for setting in settings:
+        try:
+            found[setting] = speed(setting)["speed"]
+        except SideFailed as failure:
+            refusal = failure
+    if not found:
+        raise refusal
+    return max(found, key=found.get)
+
+
 def measure(model, batch, precision, arguments):
     """Ratios by peer; settings are tried once, and the fastest is kept per side."""
     path = export(model, arguments)
@@ -154,10 +169,8 @@ def measure(model, batch, precision, arguments):
     runs = {peer: peer_precision(peer, path, precision, arguments) for peer in ("onnxruntime", "openvino")}
     for peer in runs:
         speeds[peer] = lambda setting, peer=peer: peer_speed(peer, path, batch, runs[peer], setting, arguments)
-    best = {}
-    for side, speed in speeds.items():
-        settings = candidates(side, batch, precision if side == "weft" else runs[side], arguments)
-        best[side] = settings[0] if len(settings) == 1 else max(settings, key=lambda setting, speed=speed: speed(setting)["speed"])
+    best = {side: fastest(speed, candidates(side, batch, precision if side == "weft" else runs[side], arguments))
+            for side, speed in speeds.items()}
     results = []
     for index in range(arguments.rounds):
         order = list(speeds) if index % 2 == 0 else list(reversed(speeds))
@@ -176,8 +189,13 @@ def measure(model, batch, precision, arguments):
 def row_text(row):
     if "error" in row:
         return f"| {row['model']} | {row['batch']} | {row['precision']} | **failed** | {row['error']} | | | |"
-    others = [f"{row[peer]:.1f}" + ("" if ran == row["precision"] else f" ({ran})") for peer, ran in row["ran"].items()]
-    return (f"| {row['model']} | {row['batch']} | {row['precision']} | {row['weft']:.1f} | {others[0]} | {others[1]} | "
+    def shown(side, ran):
+        if ran != row["precision"]:
+            return f"{row[side]:.1f} ({ran})"
+        return f"{row[side]:.1f}" + (" (and bf16)" if row["settings"][side]["rest"] == "bf16" else "")
+
+    weft, onnxruntime, openvino = (shown(side, ran) for side, ran in {"weft": row["precision"], **row["ran"]}.items())
+    return (f"| {row['model']} | {row['batch']} | {row['precision']} | {weft} | {onnxruntime} | {openvino} | "
             f"**{row['over_onnxruntime']:.2f}** | **{row['over_openvino']:.2f}** |")
 
 

@@ -95,12 +95,12 @@ def quantize(arguments, folder, result, *flags):
     return result
 
 
-def peer_outputs(peer, precision, name, python, folder):
+def peer_outputs(peer, precision, name, python, folder, rest="f32"):
     import numpy
 
     run(python, PEER, peer, folder / "f32.onnx", "--precision", precision, "--calibration", folder / "samples/train_samples.npy",
         "--input", folder / "samples/test_samples.npy", "--output", folder / "peer.npy",
-        "--weight-bits", weight_bits(), *(["--transformer"] if CASES[name][3] else []))
+        "--weight-bits", weight_bits(), "--rest", rest, *(["--transformer"] if CASES[name][3] else []))
     return numpy.load(folder / "peer.npy")
 
 
@@ -147,9 +147,13 @@ def measure(name, arguments, folder):
         results[kind] = compare(before, weft_outputs(arguments, model, folder, rest), targets, is_text)
     if not arguments.without_peers:
         python = peer_python(ROOT / "build/inference_peer", REQUIREMENTS, "INFERENCE_PYTHON")
-        for peer, called in (("onnxruntime", "ONNX Runtime"), ("openvino", "NNCF")):
+        quantizers = [("onnxruntime", "ONNX Runtime", "f32"), ("openvino", "NNCF", "f32")]
+        if has_bf16():
+            quantizers.append(("openvino", "NNCF, the rest in bf16", "bf16"))
+        for peer, called, rest in quantizers:
             try:
-                outputs = [peer_outputs(peer, precision, name, python, folder) for precision in ("f32", "int8")]
+                outputs = [peer_outputs(peer, precision, name, python, folder, precision_of_rest)
+                           for precision, precision_of_rest in (("f32", "f32"), ("int8", rest))]
                 results[called] = compare(*outputs, targets, is_text)
             except RuntimeError as failure:
                 results[called] = {"failed": str(failure)}

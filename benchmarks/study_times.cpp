@@ -19,7 +19,7 @@
 #include "weft/base/clock.h"
 #include "weft/base/rng.h"
 #include "weft/library/library.h"
-#include "weft/tune/study.h"
+#include "weft/tune/study/study.h"
 
 namespace weft::tune {
 namespace {

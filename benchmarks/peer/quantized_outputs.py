@@ -21,6 +21,7 @@ def parse_arguments():
     parser.add_argument("--calibration", type=pathlib.Path)
     parser.add_argument("--samples", type=int, default=512)
     parser.add_argument("--weight-bits", type=int, choices=[8, 7], default=8, help="of ONNX Runtime's quantizer")
+    parser.add_argument("--rest", choices=["f32", "bf16"], default="f32", help="what int8 leaves real computes in (OpenVINO)")
     parser.add_argument("--transformer", action="store_true")
     parser.add_argument("--input", type=pathlib.Path, required=True)
     parser.add_argument("--output", type=pathlib.Path, required=True)
@@ -79,7 +80,7 @@ def openvino_outputs(arguments, _):
         samples = [{port.get_any_name(): sample.astype(dtype)} for sample in calibration_samples(arguments)]
         extra = {"model_type": nncf.ModelType.TRANSFORMER} if arguments.transformer else {}
         model = nncf.quantize(model, nncf.Dataset(samples), subset_size=len(samples), **extra)
-    compiled = core.compile_model(model, "CPU", {"INFERENCE_NUM_THREADS": arguments.threads, "INFERENCE_PRECISION_HINT": "f32"})
+    compiled = core.compile_model(model, "CPU", {"INFERENCE_NUM_THREADS": arguments.threads, "INFERENCE_PRECISION_HINT": arguments.rest})
     return lambda batch: compiled([batch.astype(dtype)])[0]
 
 

@@ -17,6 +17,8 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/temporary_folder.h"
+
 namespace weft::cli_tests {
 
 namespace fs = std::filesystem;
@@ -103,13 +105,9 @@ class Process {
 class ProgramTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "weft-cli-XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    directory_ = name;
     write_idx("train", 320, 8);
     write_idx("test", 72, 8);
   }
-  void TearDown() override { fs::remove_all(directory_); }
 
   Outcome weft(const std::vector<std::string>& arguments, int64_t file_size_limit = -1) {
     return Process(arguments, directory_, file_size_limit).wait();
@@ -160,7 +158,8 @@ class ProgramTest : public ::testing::Test {
     write_all(directory_ / (name + "-labels"), labels);
   }
 
-  fs::path directory_;
+  const TemporaryFolder folder_;
+  const fs::path directory_ = folder_.path();
 };
 
 /// Exit code, one line on stderr that begins with "weft: " and holds `part`.

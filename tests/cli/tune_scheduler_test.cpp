@@ -1,6 +1,6 @@
 // What schedulers of weft tune leave behind: copies of a population, and trials that were ended early.
 #include "tests/cli/run_files.h"
-#include "weft/tune/trial_plan.h"
+#include "weft/tune/trials/trial_plan.h"
 
 namespace weft::cli_tests {
 namespace {

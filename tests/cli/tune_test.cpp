@@ -2,9 +2,9 @@
 #include "tests/cli/run_files.h"
 #include "weft/base/cores.h"
 #include "weft/base/files.h"
-#include "weft/tune/optuna_storage.h"
-#include "weft/tune/owner.h"
-#include "weft/tune/study.h"
+#include "weft/tune/study/optuna_storage.h"
+#include "weft/tune/study/owner.h"
+#include "weft/tune/study/study.h"
 
 namespace weft::cli_tests {
 namespace {

@@ -1,6 +1,6 @@
 // weft tune --serve and weft tune worker: a tuner and its workers as processes that speak over localhost.
 #include "tests/cli/run_files.h"
-#include "weft/tune/study.h"
+#include "weft/tune/study/study.h"
 
 namespace weft::cli_tests {
 namespace {

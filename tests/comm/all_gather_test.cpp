@@ -8,8 +8,8 @@
 
 #include "tests/comm/host_groups.h"
 #include "tests/comm/symbolic_run.h"
-#include "weft/comm/choose.h"
 #include "weft/comm/collectives.h"
+#include "weft/comm/links/choose.h"
 #include "weft/comm/local/local_group.h"
 #include "weft/tensor/tensor.h"
 

@@ -4,8 +4,8 @@
 #include "tests/support/files_for_tests.h"
 #include "weft/base/files.h"
 #include "weft/comm/local/local_group.h"
-#include "weft/comm/measure.h"
-#include "weft/comm/topology_file.h"
+#include "weft/comm/measure/measure.h"
+#include "weft/comm/measure/topology_file.h"
 
 namespace weft::comm {
 namespace {

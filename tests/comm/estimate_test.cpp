@@ -1,4 +1,4 @@
-#include "weft/comm/estimate.h"
+#include "weft/comm/links/estimate.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "tests/comm/two_switches.h"
-#include "weft/comm/choose.h"
-#include "weft/comm/cost.h"
+#include "weft/comm/links/choose.h"
+#include "weft/comm/links/cost.h"
 #include "weft/comm/schedules/broadcast.h"
 #include "weft/comm/schedules/reduce_scatter.h"
 

@@ -1,5 +1,5 @@
 // What is read off links that were measured, each pair of hosts by itself.
-#include "weft/comm/grouping.h"
+#include "weft/comm/links/grouping.h"
 
 #include <gtest/gtest.h>
 

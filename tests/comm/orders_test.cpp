@@ -1,5 +1,5 @@
 // Orders of hosts, schedules over them and over groups, their simulation and choice.
-#include "weft/comm/orders.h"
+#include "weft/comm/links/orders.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include "tests/comm/symbolic_run.h"
 #include "tests/comm/two_switches.h"
 #include "weft/base/rng.h"
-#include "weft/comm/choose.h"
+#include "weft/comm/links/choose.h"
 #include "weft/comm/schedules/reduce_scatter.h"
 #include "weft/comm/schedules/reordered.h"
 

@@ -9,7 +9,7 @@
 #include "tests/comm/host_groups.h"
 #include "tests/comm/symbolic_run.h"
 #include "weft/base/rng.h"
-#include "weft/comm/choose.h"
+#include "weft/comm/links/choose.h"
 #include "weft/comm/local/local_group.h"
 #include "weft/comm/sum.h"
 

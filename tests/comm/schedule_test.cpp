@@ -11,7 +11,7 @@
 
 #include "tests/comm/symbolic_run.h"
 #include "weft/base/rng.h"
-#include "weft/comm/choose.h"
+#include "weft/comm/links/choose.h"
 #include "weft/comm/schedules/schedules.h"
 
 namespace weft::comm {

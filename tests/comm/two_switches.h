@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "weft/comm/links.h"
+#include "weft/comm/links/links.h"
 
 namespace weft::comm {
 

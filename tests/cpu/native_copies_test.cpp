@@ -105,6 +105,10 @@ TEST(NativeCopies, ConcatenatesImagesInOtherLayouts) {
                 typed({2, 23, 3, 4}, "aBcd16b"), channels);
     expect_same("concat", {typed({2, 5, 3, 4}, "aBcd8b"), typed({2, 5, 2, 4}, "aBcd8b")}, typed({2, 5, 5, 4}, "aBcd8b"),
                 rows);
+    expect_same("concat", {typed({32, 16, 3, 3}, "ABcd16b16a"), typed({32, 16, 3, 3}, "ABcd16b16a")},
+                typed({32, 32, 3, 3}, "ABcd16b16a"), channels);
+    expect_same("concat", {typed({20, 16, 3, 3}, "ABcd4b16a2b"), typed({20, 8, 3, 3}, "ABcd4b16a2b")},
+                typed({20, 24, 3, 3}, "ABcd4b16a2b"), channels);
   }
 }
 
@@ -119,6 +123,23 @@ TEST(NativeCopies, SlicesImagesInOtherLayouts) {
     }
 }
 
+TEST(NativeCopies, DeclinesToCutABlock) {
+  Case c;
+  c.op = "concat";
+  c.inputs = {f32({2, 24, 3, 3}, "aBcd16b"), f32({2, 8, 3, 3}, "aBcd16b")};
+  c.outputs = {f32({2, 32, 3, 3}, "aBcd16b")};
+  c.attributes = {{"axis", int64_t{1}}};
+  std::string why_not;
+  EXPECT_EQ(make_native(BareNode(c).signature, Isa::baseline, 1, why_not), nullptr);
+  EXPECT_EQ(why_not, "an operand ends within a block");
+  c.op = "slice";
+  c.inputs = {f32({2, 32, 3, 3}, "aBcd16b")};
+  c.outputs = {f32({2, 16, 3, 3}, "aBcd16b")};
+  c.attributes = {{"starts", CopyDims{0, 8, 0, 0}}, {"ends", CopyDims{2, 24, 3, 3}}};
+  EXPECT_EQ(make_native(BareNode(c).signature, Isa::baseline, 1, why_not), nullptr);
+  EXPECT_EQ(why_not, "it cuts a block of f32[2,32,3,3]@aBcd16b");
+}
+
 /// What the kernel of an op wants where its operands are as the case says; "none" where it has no wish.
 std::string wanted_layout(const Case& c) {
   KernelTable table;
@@ -128,15 +149,17 @@ std::string wanted_layout(const Case& c) {
   return choice ? to_string(choice->outputs[0]) : "none";
 }
 
-TEST(NativeCopies, ConcatFollowsTheLayoutThatMostImagesHave) {
+TEST(NativeCopies, ConcatFollowsTheLayoutThatMostElementsHave) {
   Case c;
   c.op = "concat";
   c.attributes = {{"axis", int64_t{1}}};
-  c.inputs = {f32({2, 64, 3, 3}), f32({2, 32, 3, 3}, "aBcd16b"), f32({2, 32, 3, 3}, "acdb")};
-  c.outputs = {f32({2, 128, 3, 3})};
+  c.inputs = {f32({2, 16, 3, 3}), f32({2, 32, 3, 3}, "aBcd16b"), f32({2, 32, 3, 3}, "acdb")};
+  c.outputs = {f32({2, 80, 3, 3})};
   EXPECT_EQ(wanted_layout(c), "aBcd16b");
   c.inputs.push_back(f32({2, 32, 3, 3}, "acdb"));
   EXPECT_EQ(wanted_layout(c), "acdb");
+  c.inputs.push_back(f32({2, 80, 3, 3}));
+  EXPECT_EQ(wanted_layout(c), "none") << "most is row-major";
   c.inputs = {f32({2, 24, 3, 3}), f32({2, 32, 3, 3}, "aBcd16b")};  // the second would begin within a block
   EXPECT_EQ(wanted_layout(c), "none");
 }

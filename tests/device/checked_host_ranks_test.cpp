@@ -5,7 +5,7 @@
 #include "tests/support/checked_host.h"
 #include "tests/support/ranks_rig.h"
 #include "weft/base/files.h"
-#include "weft/comm/measure.h"
+#include "weft/comm/measure/measure.h"
 
 namespace weft {
 namespace {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "tests/fuzz/sealed_model.h"
+#include "tests/support/temporary_folder.h"
 #include "weft/base/error.h"
 #include "weft/data/formats/cifar.h"
 #include "weft/data/formats/idx.h"
@@ -72,14 +73,9 @@ inline void require(bool holds) {
 inline void idx(Input input) { data::read_idx(MemoryFile(input).path()); }
 
 inline void cifar10(Input input) {
-  std::string directory = (std::filesystem::temp_directory_path() / "weft-fuzz-XXXXXX").string();
-  require(mkdtemp(directory.data()) != nullptr);
-  const struct Remove {
-    std::filesystem::path path;
-    ~Remove() { std::filesystem::remove_all(path); }
-  } remove{directory};
-  std::ofstream(remove.path / "test_batch.bin", std::ios::binary) << as_text(input);
-  data::read_cifar10(remove.path, data::Split::test);
+  const TemporaryFolder folder;
+  std::ofstream(folder.path() / "test_batch.bin", std::ios::binary) << as_text(input);
+  data::read_cifar10(folder.path(), data::Split::test);
 }
 
 inline void csv(Input input) {

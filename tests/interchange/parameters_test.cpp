@@ -2,11 +2,11 @@
 #include "weft/interchange/safetensors/parameters.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <array>
 #include <fstream>
 
+#include "tests/support/temporary_folder.h"
 #include "weft/base/error.h"
 #include "weft/tensor/safetensors.h"
 
@@ -15,10 +15,6 @@ namespace {
 
 class Parameters : public ::testing::Test {
  protected:
-  void SetUp() override {
-    path_ = std::filesystem::temp_directory_path() / ("weft-parameters-" + std::to_string(getpid()) + ".safetensors");
-  }
-  void TearDown() override { std::filesystem::remove(path_); }
   std::string error_of(const std::vector<WantedParameter>& wanted) const {
     try {
       import_parameters(path_, wanted);
@@ -28,7 +24,8 @@ class Parameters : public ::testing::Test {
     }
     return "no error";
   }
-  std::filesystem::path path_;
+  const TemporaryFolder folder_;
+  const std::filesystem::path path_ = folder_.path() / "parameters.safetensors";
 };
 
 TEST_F(Parameters, AreMatchedByName) {

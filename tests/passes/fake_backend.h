@@ -1,5 +1,5 @@
 // A machine whose convolutions want channels in blocks of 16, and whose kernels all take that but sigmoid's.
-// Those of 3x3 take workspace.
+// Those of 3x3 take workspace. concat and slice follow their first operand, where no block is cut.
 #pragma once
 
 #include "weft/cpu/cpu_backend.h"
@@ -11,6 +11,7 @@ namespace weft::test {
 class FakeBackend : public Backend {
  public:
   std::optional<LayoutChoice> preferred_layouts(const NodeSignature& node) const override {
+    if (node.op->name == "concat" || node.op->name == "slice") return as_first_operand(node);
     if (!node.op->name.starts_with("conv2d") && node.op->name != "fused_conv2d") return std::nullopt;
     LayoutChoice choice;
     const auto wanted = [&](const TensorType& type, const std::string& operand) {
@@ -34,6 +35,15 @@ class FakeBackend : public Backend {
     return CpuBackend(1, reference_kernels()).evaluate(node, operands);
   }
   bool computes_fast(DType) const override { return false; }
+
+ private:
+  static std::optional<LayoutChoice> as_first_operand(const NodeSignature& node) {
+    const Layout& layout = node.inputs[0].layout;
+    for (const TensorType& type : node.inputs)
+      if (type.shape.rank() != 4 || type.shape[1] % 16 != 0) return std::nullopt;
+    if (layout.is_plain() || node.outputs[0].shape[1] % 16 != 0) return std::nullopt;
+    return LayoutChoice{std::vector<Layout>(node.inputs.size(), layout), {layout}};
+  }
 };
 
 }  // namespace weft::test

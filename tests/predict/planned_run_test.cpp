@@ -7,7 +7,7 @@
 
 #include "tests/support/error_of.h"
 #include "weft/comm/local/local_group.h"
-#include "weft/comm/measure.h"
+#include "weft/comm/measure/measure.h"
 #include "weft/library/library.h"
 #include "weft/predict/cluster_times.h"
 

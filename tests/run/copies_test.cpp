@@ -8,7 +8,7 @@
 
 #include "tests/support/ranks_rig.h"
 #include "weft/base/files.h"
-#include "weft/comm/measure.h"
+#include "weft/comm/measure/measure.h"
 #include "weft/run/run_directory.h"
 
 namespace weft::run {

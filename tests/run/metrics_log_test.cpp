@@ -2,7 +2,6 @@
 #include "weft/run/metrics_log.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <limits>
 #include <nlohmann/json.hpp>

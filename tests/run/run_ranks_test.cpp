@@ -8,7 +8,7 @@
 #include "tests/support/ranks_rig.h"
 #include "weft/base/files.h"
 #include "weft/base/seal.h"
-#include "weft/comm/measure.h"
+#include "weft/comm/measure/measure.h"
 #include "weft/comm/on_all_ranks.h"
 #include "weft/cpu/cpu_backend.h"
 #include "weft/models/builder.h"

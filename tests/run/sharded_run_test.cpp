@@ -7,7 +7,7 @@
 #include "tests/support/error_of.h"
 #include "tests/support/ranks_rig.h"
 #include "weft/base/files.h"
-#include "weft/comm/measure.h"
+#include "weft/comm/measure/measure.h"
 #include "weft/comm/on_all_ranks.h"
 #include "weft/run/checkpoint/tensor_files.h"
 #include "weft/run/checkpoint/write_parts.h"

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "weft/comm/cost.h"
+#include "weft/comm/links/cost.h"
 
 namespace weft::simulate {
 namespace {

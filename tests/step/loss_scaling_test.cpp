@@ -2,7 +2,6 @@
 #include "weft/step/optimizers/loss_scaling.h"
 
 #include <gmock/gmock.h>
-#include <unistd.h>
 
 #include <cstring>
 #include <filesystem>

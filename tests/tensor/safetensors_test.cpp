@@ -1,5 +1,7 @@
 #include "weft/tensor/safetensors.h"
 
+#include <unistd.h>
+
 #include <cstdlib>
 #include <cstring>
 

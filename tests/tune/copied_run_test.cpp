@@ -1,5 +1,5 @@
 // The run of a member of a population that begins as a copy of another one's.
-#include "weft/tune/copied_run.h"
+#include "weft/tune/study/copied_run.h"
 
 #include <gtest/gtest.h>
 

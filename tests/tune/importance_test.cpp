@@ -1,5 +1,5 @@
 // Shares of variance where they can be told by hand.
-#include "weft/tune/importance.h"
+#include "weft/tune/results/importance.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include "weft/base/error.h"
 #include "weft/data/open_dataset.h"
 #include "weft/tune/ranges/recipe_space.h"
-#include "weft/tune/trial_plan.h"
+#include "weft/tune/trials/trial_plan.h"
 
 namespace weft::tune {
 namespace {

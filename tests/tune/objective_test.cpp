@@ -1,5 +1,5 @@
 // What a search reads from run directories and plans.
-#include "weft/tune/objective.h"
+#include "weft/tune/study/objective.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // The tables of Optuna that a study is written to as well. tests/tune/optuna_storage_test.py reads them by Optuna
 // itself.
-#include "weft/tune/optuna_storage.h"
+#include "weft/tune/study/optuna_storage.h"
 
 #include <gtest/gtest.h>
 

@@ -5,9 +5,9 @@
 
 #include "tests/support/temporary_folder.h"
 #include "weft/library/library.h"
-#include "weft/tune/lineage.h"
-#include "weft/tune/owner.h"
-#include "weft/tune/trial_chooser.h"
+#include "weft/tune/study/lineage.h"
+#include "weft/tune/study/owner.h"
+#include "weft/tune/trials/trial_chooser.h"
 
 namespace weft::tune {
 namespace {

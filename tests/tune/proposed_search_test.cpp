@@ -9,7 +9,7 @@
 #include "weft/tune/begin_study.h"
 #include "weft/tune/ranges/default_space.h"
 #include "weft/tune/ranges/recipe_space.h"
-#include "weft/tune/trial_plan.h"
+#include "weft/tune/trials/trial_plan.h"
 
 namespace weft::tune {
 namespace {

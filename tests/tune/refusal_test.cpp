@@ -1,5 +1,5 @@
 // Trials that break constraints.
-#include "weft/tune/refusal.h"
+#include "weft/tune/study/refusal.h"
 
 #include <gtest/gtest.h>
 

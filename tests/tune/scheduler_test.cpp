@@ -1,5 +1,5 @@
 // Schedulers on data made by hand.
-#include "weft/tune/scheduler.h"
+#include "weft/tune/schedulers/scheduler.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <set>
 
 #include "tests/support/error_of.h"
-#include "weft/tune/population.h"
+#include "weft/tune/schedulers/population.h"
 
 namespace weft::tune {
 namespace {

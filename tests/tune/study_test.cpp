@@ -1,5 +1,5 @@
 // Studies: nothing that was finished is lost, whatever happens to the processes and files.
-#include "weft/tune/study.h"
+#include "weft/tune/study/study.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 
 #include "tests/support/error_of.h"
 #include "tests/support/temporary_folder.h"
-#include "weft/tune/owner.h"
+#include "weft/tune/study/owner.h"
 
 namespace weft::tune {
 namespace {
@@ -47,8 +47,8 @@ class StudyTest : public ::testing::Test {
   }
   fs::path folder() const { return directory_ / "study"; }
 
-  const TemporaryFolder folder_;
-  const fs::path directory_ = folder_.path();
+  const TemporaryFolder temporary_;
+  const fs::path directory_ = temporary_.path();
 };
 
 TEST_F(StudyTest, SeesWhatOtherConnectionsWrite) {

@@ -1,5 +1,5 @@
 // What a trial has come to, by the metrics that its run has left.
-#include "weft/tune/trial_records.h"
+#include "weft/tune/study/trial_records.h"
 
 #include <gtest/gtest.h>
 
@@ -22,10 +22,6 @@ class TrialRecordsTest : public ::testing::Test {
                                                         .recipe = "epochs = 3\n",
                                                         .objectives = {{"validation_accuracy", true}}}));
     records_.emplace(*study_, [this](const StudyTrial& trial) { told_.push_back(trial.state); });
-  }
-  void TearDown() override {
-    records_.reset();
-    study_.reset();
   }
 
   /// The first trial, running, with a run that has measured so many epochs.

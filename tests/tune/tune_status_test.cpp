@@ -1,5 +1,5 @@
 // Where a study stands, on trials made by hand.
-#include "weft/tune/tune_status.h"
+#include "weft/tune/results/tune_status.h"
 
 #include <gtest/gtest.h>
 
@@ -7,13 +7,12 @@
 
 #include "tests/support/temporary_folder.h"
 #include "weft/library/library.h"
-#include "weft/tune/owner.h"
-#include "weft/tune/trial_chooser.h"
+#include "weft/tune/study/owner.h"
+#include "weft/tune/trials/trial_chooser.h"
 
 namespace weft::tune {
 namespace {
 
-namespace fs = std::filesystem;
 using State = StudyTrial::State;
 
 StudySettings rate_settings() {

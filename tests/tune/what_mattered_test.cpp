@@ -1,5 +1,5 @@
 // What a search says about its keys.
-#include "weft/tune/what_mattered.h"
+#include "weft/tune/results/what_mattered.h"
 
 #include <gtest/gtest.h>
 

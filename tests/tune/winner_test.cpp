@@ -1,5 +1,5 @@
 // The recipes that a search leaves behind.
-#include "weft/tune/winner.h"
+#include "weft/tune/results/winner.h"
 
 #include <gtest/gtest.h>
 

@@ -26,10 +26,6 @@ class WorkerServerTest : public ::testing::Test {
     connection_ = std::make_unique<Connection>(connect_to({"127.0.0.1", server_->port()}, 5), 5);
     connection_->allow_long_messages();
   }
-  void TearDown() override {
-    connection_.reset();
-    server_.reset();
-  }
   /// Null where none comes.
   Message await() {
     for (const double begin = steady_seconds(); steady_seconds() - begin < 5;) {

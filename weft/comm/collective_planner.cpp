@@ -4,7 +4,7 @@
 #include <limits>
 #include <utility>
 
-#include "weft/comm/orders.h"
+#include "weft/comm/links/orders.h"
 #include "weft/comm/runner.h"
 #include "weft/comm/schedules/broadcast.h"
 #include "weft/comm/schedules/reordered.h"

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "weft/comm/choose.h"
 #include "weft/comm/collective_layout.h"
 #include "weft/comm/collectives.h"
+#include "weft/comm/links/choose.h"
 
 namespace weft::comm {
 

@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "weft/comm/choose.h"
 #include "weft/comm/communicator.h"
+#include "weft/comm/links/choose.h"
 #include "weft/tensor/tensor.h"
 
 namespace weft::comm {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "weft/comm/links.h"
+#include "weft/comm/links/links.h"
 #include "weft/machines/device_file.h"
 
 namespace weft::machines {

@@ -266,10 +266,8 @@ ValueId logical_not(Graph&, ValueId x, const std::string& name = "");
 //   integer_conv2d(input, weight, input_zero_point?, weight_zero_point?) {stride, padding=[above,left,below,right],
 //       dilation, groups} -> i32[N,O,H',W']
 //   requantize(sum i32, factor, zero_point, bias?) {axis=1, rounding="float"|"fixed", multiplier_bits=24, low, high}
-//   dequantized_matmul(a, b, a_zero_point, b_zero_point, factor f32, bias f32?) -> f32: f32(integer_matmul) factor +
-//   bias,
-//       each rounded; made by passes/form_integer_products
 //   quantized_matmul, quantized_conv2d: both in one, of (.., factor, zero_point, bias?); made by passes/fuse_requantize
+//   dequantized_matmul(a, b, a_zero_point, b_zero_point, factor, bias f32?) -> f32: f32(integer_matmul) factor + bias
 //   quantize_linear(x, scale, zero_point) {axis=1}
 //   dequantize_linear(q, scale, zero_point) {axis=1, group=0}: also of i4, u4, i2 and u2. With a group, so many numbers
 //       along the axis share a scale and a zero point, which have the dimensions of q then

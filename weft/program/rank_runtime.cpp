@@ -8,7 +8,7 @@
 #include "weft/base/memory.h"
 #include "weft/base/seal.h"
 #include "weft/comm/exchange.h"
-#include "weft/comm/measure.h"
+#include "weft/comm/measure/measure.h"
 #include "weft/comm/on_all_ranks.h"
 #include "weft/graph/collective.h"
 #include "weft/runtime/collective_kernels.h"

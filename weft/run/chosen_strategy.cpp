@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "weft/comm/measure.h"
+#include "weft/comm/measure/measure.h"
 #include "weft/comm/on_all_ranks.h"
 #include "weft/machines/cluster_file.h"
 #include "weft/predict/planned_model.h"

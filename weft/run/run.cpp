@@ -10,7 +10,7 @@
 #include "weft/base/format.h"
 #include "weft/base/seal.h"
 #include "weft/comm/host_share.h"
-#include "weft/comm/measure.h"
+#include "weft/comm/measure/measure.h"
 #include "weft/comm/on_all_ranks.h"
 #include "weft/data/open_dataset.h"
 #include "weft/graph/text.h"

@@ -80,12 +80,14 @@ int64_t block_of(const Layout& layout, int axis) {
   return product;
 }
 
+int64_t blocks_along(const Shape& shape, const Layout& layout, int axis) {
+  const int64_t block = block_of(layout, axis);
+  return (shape[axis] + block - 1) / block;
+}
+
 int64_t storage_elements(const Shape& shape, const Layout& layout) {
   int64_t total = 1;
-  for (int axis = 0; axis < shape.rank(); ++axis) {
-    const int64_t block = block_of(layout, axis);
-    total *= (shape[axis] + block - 1) / block * block;
-  }
+  for (int axis = 0; axis < shape.rank(); ++axis) total *= blocks_along(shape, layout, axis) * block_of(layout, axis);
   return total;
 }
 

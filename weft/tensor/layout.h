@@ -39,6 +39,8 @@ Layout canonical(Layout layout);
 
 /// Product of the blocks along an axis; 1 where it is not blocked.
 int64_t block_of(const Layout& layout, int axis);
+/// Whole blocks that hold the elements of an axis.
+int64_t blocks_along(const Shape& shape, const Layout& layout, int axis);
 /// Elements in memory, padding included.
 int64_t storage_elements(const Shape& shape, const Layout& layout);
 /// What each index along an axis adds to the position in memory, in elements: positions are sums over the axes.

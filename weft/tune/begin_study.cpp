@@ -16,7 +16,7 @@
 #include "weft/tune/ranges/default_space.h"
 #include "weft/tune/ranges/proposed_search.h"
 #include "weft/tune/ranges/recipe_space.h"
-#include "weft/tune/trial_plan.h"
+#include "weft/tune/trials/trial_plan.h"
 
 namespace weft::tune {
 

@@ -9,7 +9,7 @@
 
 #include "weft/library/library.h"
 #include "weft/tune/ranges/range_text.h"
-#include "weft/tune/study.h"
+#include "weft/tune/study/study.h"
 
 namespace weft::tune {
 

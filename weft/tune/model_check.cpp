@@ -6,7 +6,7 @@
 #include "weft/models/model.h"
 #include "weft/program/run_data.h"
 #include "weft/tune/space/random.h"
-#include "weft/tune/trial_plan.h"
+#include "weft/tune/trials/trial_plan.h"
 
 namespace weft::tune {
 

@@ -6,7 +6,7 @@
 #include "weft/data/dataset/dataset.h"
 #include "weft/library/library.h"
 #include "weft/tune/ranges/range_text.h"
-#include "weft/tune/study.h"
+#include "weft/tune/study/study.h"
 
 namespace weft::tune {
 

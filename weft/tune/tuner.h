@@ -9,9 +9,9 @@
 
 #include "weft/library/library.h"
 #include "weft/run/summary.h"
-#include "weft/tune/study.h"
+#include "weft/tune/results/tune_status.h"
+#include "weft/tune/study/study.h"
 #include "weft/tune/training/worker_server.h"
-#include "weft/tune/tune_status.h"
 
 namespace weft::tune {
 

@@ -11,7 +11,7 @@
 #include "weft/base/say.h"
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
-#include "weft/comm/measure.h"
+#include "weft/comm/measure/measure.h"
 #include "weft/launch/launched_ranks.h"
 
 namespace weft::cli {

@@ -12,7 +12,7 @@
 #include "weft/base/names.h"
 #include "weft/plot/charts.h"
 #include "weft/plot/figure.h"
-#include "weft/tune/what_mattered.h"
+#include "weft/tune/results/what_mattered.h"
 
 namespace weft::cli {
 

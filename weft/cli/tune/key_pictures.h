@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "weft/base/table.h"
-#include "weft/tune/importance.h"
-#include "weft/tune/study.h"
+#include "weft/tune/results/importance.h"
+#include "weft/tune/study/study.h"
 
 namespace weft::cli {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "weft/plot/figure.h"
-#include "weft/tune/study.h"
+#include "weft/tune/study/study.h"
 
 namespace weft::cli {
 

@@ -7,7 +7,7 @@
 
 #include "weft/library/library.h"
 #include "weft/run/summary.h"
-#include "weft/tune/study.h"
+#include "weft/tune/study/study.h"
 
 namespace weft::cli {
 

@@ -8,8 +8,8 @@
 #include "weft/base/table.h"
 #include "weft/library/library.h"
 #include "weft/run/summary.h"
-#include "weft/tune/lineage.h"
-#include "weft/tune/study.h"
+#include "weft/tune/study/lineage.h"
+#include "weft/tune/study/study.h"
 
 namespace weft::cli {
 

@@ -26,10 +26,10 @@
 #include "weft/spec/built_in_recipes.h"
 #include "weft/train/interrupt.h"
 #include "weft/tune/begin_study.h"
-#include "weft/tune/optuna_storage.h"
 #include "weft/tune/ranges/proposed_search.h"
+#include "weft/tune/results/what_mattered.h"
+#include "weft/tune/study/optuna_storage.h"
 #include "weft/tune/tuner.h"
-#include "weft/tune/what_mattered.h"
 
 namespace weft::cli {
 

@@ -12,7 +12,7 @@
 #include "weft/cli/tune/study_figure.h"
 #include "weft/cli/tune/study_page.h"
 #include "weft/cli/tune/study_table.h"
-#include "weft/tune/what_mattered.h"
+#include "weft/tune/results/what_mattered.h"
 
 namespace weft::cli {
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "weft/cli/command.h"
-#include "weft/tune/trial_server.h"
+#include "weft/tune/trials/trial_server.h"
 
 namespace weft::cli {
 

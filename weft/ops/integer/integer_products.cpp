@@ -1,5 +1,5 @@
-// Matrix products and convolutions of integers of 8 bits, exact in i32, and the same with requantization to 8 bits
-// behind them, or reals: requantization.h has the formulas.
+// Matrix products and convolutions of integers of 8 bits: with sums in i32, which are exact, with sums that become 8
+// bits again, or f32. requantization.h has the formulas.
 #include <algorithm>
 #include <array>
 
@@ -100,6 +100,20 @@ constexpr ProductCase kProductCases[] = {
 // --- convolutions
 // --------------------------------------------------------------------------------------------------------
 
+struct Window {
+  Pair stride;
+  std::array<int64_t, 4> padding;
+  int64_t groups = 1;
+  Pair dilation = {1, 1};
+};
+Attributes attributes_of(const Window& window) {
+  const auto list = [](const auto& numbers) { return std::vector<int64_t>(numbers.begin(), numbers.end()); };
+  return {{"stride", list(window.stride)},
+          {"padding", list(window.padding)},
+          {"dilation", list(window.dilation)},
+          {"groups", window.groups}};
+}
+
 std::vector<AttributeSpec> integer_conv_attributes() {
   return {attribute("stride", std::vector<int64_t>{1, 1}, "rows and columns from one window to the next"),
           attribute("padding", std::vector<int64_t>{0, 0, 0, 0},
@@ -150,20 +164,6 @@ int64_t conv_operations(const std::vector<TensorType>& inputs, const std::vector
                         const Attributes&) {
   const Shape& weight = inputs[1].shape;
   return 2 * outputs[0].elements() * weight[1] * weight[2] * weight[3];
-}
-
-struct Window {
-  Pair stride;
-  std::array<int64_t, 4> padding;
-  int64_t groups = 1;
-  Pair dilation = {1, 1};
-};
-Attributes attributes_of(const Window& window) {
-  const auto list = [](const auto& numbers) { return std::vector<int64_t>(numbers.begin(), numbers.end()); };
-  return {{"stride", list(window.stride)},
-          {"padding", list(window.padding)},
-          {"dilation", list(window.dilation)},
-          {"groups", window.groups}};
 }
 
 struct IntegerConvCase {
@@ -303,18 +303,19 @@ OpDef quantized_matmul_op() {
   return of_work(work::kMatrixProducts, std::move(op));
 }
 
-/// Each with a factor for all and with one per column and a bias.
+/// Each with a factor for all and with one per column, without a bias and with one.
 void add_reals(std::vector<OpExample>& examples, const OpExample& sums, int64_t columns) {
-  OpExample one = sums, each = sums;
-  one.inputs.push_back(f32({}));
-  one.ranges.push_back({1e-4, 1e-2});
-  each.label += ", a bias";
-  for (const OpExample::Range& range : {OpExample::Range{1e-4, 1e-2}, OpExample::Range{-2, 2}}) {
-    each.inputs.push_back(f32({columns}));
-    each.ranges.push_back(range);
+  for (const Shape& factors : {Shape{}, Shape{columns}}) {
+    OpExample example = sums;
+    if (factors.rank() == 1) example.label += ", factors";
+    example.inputs.push_back(f32(factors));
+    example.ranges.push_back({1e-4, 1e-2});
+    examples.push_back(example);
+    example.label += ", a bias";
+    example.inputs.push_back(f32({columns}));
+    example.ranges.push_back({-2, 2});
+    examples.push_back(std::move(example));
   }
-  examples.push_back(one);
-  examples.push_back(each);
 }
 
 OpDef dequantized_matmul_op() {

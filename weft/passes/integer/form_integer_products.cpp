@@ -35,10 +35,12 @@ class IntegerFormer {
         if (end->product) ended_.insert(end->product->node.index);
         ends_.emplace(static_cast<int32_t>(index), *end);
       }
-    for (size_t index = 0; index < graph_.nodes().size(); ++index)
-      if (const auto product = patterns_.find_biased_product(node_at(index));
-          product && !product->is_convolution && ended_.insert(product->node.index).second)
-        biased_.emplace(static_cast<int32_t>(index), *product);
+    for (size_t index = 0; index < graph_.nodes().size(); ++index) {
+      const auto product = patterns_.find_biased_product(node_at(index));
+      if (!product || product->is_convolution || ended_.contains(product->node.index)) continue;
+      ended_.insert(product->node.index);
+      biased_.emplace(static_cast<int32_t>(index), *product);
+    }
     for (size_t index = 0; index < graph_.nodes().size(); ++index) {
       const NodeId id = node_at(index);
       if (const auto end = ends_.find(id.index); end != ends_.end())
@@ -153,7 +155,10 @@ class IntegerFormer {
 
   /// A product whose result somebody wants in reals.
   void emit_real(const QuantizedProduct& product) {
-    product.is_convolution ? emit_real_convolution(product) : emit_real_matmul(product.node, product);
+    if (product.is_convolution)
+      emit_real_convolution(product);
+    else
+      emit_real_matmul(product.node, product);
   }
 
   /// `id` is the product itself, or what adds its bias.

@@ -3,15 +3,15 @@
 //
 //   quantize(relu?(conv2d(dequantize(x), dequantize(w)) + bias?))  ->  requantize(integer_conv2d(x, w), bias)
 //   quantize(relu?(dequantize(a) + dequantize(b)))                 ->  quantized_add(a, b)
-//   conv2d(dequantize(x), dequantize(w)) + bias?                   ->  f32(integer_conv2d(x, w)) * scales + bias
+//   conv2d(dequantize(x), dequantize(w), bias?)                    ->  f32(integer_conv2d(x, w)) * scales + bias
 //   matmul(dequantize(a), dequantize(b)) + bias?                   ->  dequantized_matmul(a, b, scales, bias)
 //   quantize(reshape(dequantize(x))) with one scale                ->  reshape(x); likewise what moves elements, and
 //   max_pool2d
 //
-// and the same of matmul. The sum is exact, and is rounded as often as in ONNX Runtime's integer kernels: to f32, and
-// times the joined scales. A convolution stays in f32 where scales or the bias are no constants, where the bias is no
-// whole number of steps (to 2^-20), or where somebody else reads what is between. Constants of 8 bits and fewer that no
-// product takes become reals once.
+// The first form holds for matmul too. The sum is exact, and is rounded as often as in ONNX Runtime's integer kernels:
+// to f32, and times the joined scales. A product stays in f32 where its scales are no constants. It ends in 8 bits only
+// where its bias is constant whole numbers of steps (to 2^-20), and where nobody else reads what is between. Constants
+// of 8 bits and fewer that no product takes become reals once.
 #pragma once
 
 #include <functional>

@@ -53,8 +53,8 @@ class QuantizedPatterns {
   std::optional<QuantizedEnd> find_end(NodeId quantize) const;
   /// With the bias that is an operand of the node; it may be any number.
   std::optional<QuantizedProduct> find_product(NodeId node) const;
-  /// Of an add: the product that nobody else reads, with the constant, one number or one per channel, that is added to
-  /// it.
+  /// Of an add: a product that nobody else reads, with the constant that is added to it as its bias. The constant is
+  /// one number, or one per channel.
   std::optional<QuantizedProduct> find_biased_product(NodeId add) const;
   std::optional<Dequantized> find_dequantized(ValueId value) const;
 
@@ -62,7 +62,8 @@ class QuantizedPatterns {
   std::optional<std::vector<double>> known(ValueId value) const;
   bool is_read_once(ValueId value) const;
   bool narrow_by_activation(const Node& node, QuantizedEnd& end, double zero_point) const;
-  /// Of a value that is read once: either of these, where the bias is whole numbers of steps of the sum.
+  /// What find_product or find_biased_product say of a value that is read once, where the bias is whole numbers of
+  /// steps of the sum.
   std::optional<QuantizedProduct> find_product_with_bias(ValueId value) const;
   std::optional<QuantizedAffine> find_affine(const Node& node, double scale) const;
   std::optional<std::vector<float>> bias_of(ValueId value, const QuantizedProduct& product) const;

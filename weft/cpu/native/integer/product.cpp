@@ -32,7 +32,8 @@ void ProductPlan::read_operands(const NodeSignature& node, int64_t channel_count
   b_zero_per_channel = has_b_zero && node.inputs[3].shape.rank() == 1;
   if (result == DType::i32) return;
   factor_per_channel = node.inputs[4].shape.rank() == 1;
-  has_bias = node.inputs.size() > (writes_bytes() ? 6 : 5);
+  has_integer_bias = writes_bytes() && node.inputs.size() > 6;
+  has_real_bias = !writes_bytes() && node.inputs.size() > 5;
   if (writes_bytes()) rule = ops::requantization_of(node.attributes, result);
 }
 
@@ -108,10 +109,8 @@ IntegerProduct::Call IntegerProduct::begin(const KernelArguments& arguments) con
     shifts[c] = fixed.shift;
   }
   call.factors = {factors, multipliers, shifts, 0, plan_.rule.range};
-  if (plan_.writes_bytes())
-    call.factors.zero_point = byte_of(plan_.result, arguments.inputs[5], 0);
-  else if (plan_.has_bias)
-    call.real_bias = arguments.input(5);
+  if (plan_.writes_bytes()) call.factors.zero_point = byte_of(plan_.result, arguments.inputs[5], 0);
+  if (plan_.has_real_bias) call.real_bias = arguments.input(5);
   return call;
 }
 
@@ -136,7 +135,7 @@ void IntegerProduct::prepare_columns(const Call& call, const ProductPart& part, 
       const int64_t channel = part.first_channel + column;
       const int64_t constant =
           size.inner * call.a_zero * call.b_zeros[channel] - int64_t{call.a_zero} * sums[column - block * kColumnBlock];
-      const int32_t bias = plan_.has_bias && plan_.writes_bytes() ? call.arguments->input<int32_t>(6)[channel] : 0;
+      const int32_t bias = plan_.has_integer_bias ? call.arguments->input<int32_t>(6)[channel] : 0;
       call.added[channel] = ops::add_wrapping(static_cast<int32_t>(static_cast<uint64_t>(constant)), bias);
     }
   }

@@ -37,7 +37,7 @@ struct ProductPlan {
   int64_t channels = 0;  // of the result, all groups together
   bool has_a_zero = false, has_b_zero = false, b_zero_per_channel = false;
   bool factor_per_channel = false;
-  bool has_bias = false;  // before the factor where the result is of bytes, behind it where it is f32
+  bool has_integer_bias = false, has_real_bias = false;  // before the factor, of bytes; behind it, of f32
   ops::Requantization rule = {};
   int threads = 1;
   Isa isa = Isa::baseline;

@@ -91,17 +91,17 @@ std::unique_ptr<Kernel> make_broadcast(const NodeSignature& node, const KernelOp
   return make_copies(node, options, {{StridedCopy(dimensions, unpacked_size(node.outputs[0].dtype), 0, 0, isa), 0}});
 }
 
-int64_t blocks_along(const Shape& shape, const Layout& layout, int axis) {
-  const int64_t block = block_of(layout, axis);
-  return (shape[axis] + block - 1) / block;
+int64_t elements_of_block(const Layout& layout) {
+  int64_t elements = 1;
+  for (const Layout::Block& block : layout.blocks) elements *= block.size;
+  return elements;
 }
 
 /// What a step along each axis adds to the position in memory, in elements: a step by a whole block where the axis has
 /// blocks.
 std::vector<int64_t> block_strides(const Shape& shape, const Layout& layout) {
   std::vector<int64_t> strides(static_cast<size_t>(shape.rank()));
-  int64_t stride = 1;
-  for (const Layout::Block& block : layout.blocks) stride *= block.size;
+  int64_t stride = elements_of_block(layout);
   for (int at = shape.rank(); at-- > 0;) {
     const int axis = layout.order.empty() ? at : layout.order[static_cast<size_t>(at)];
     strides[static_cast<size_t>(axis)] = stride;
@@ -120,9 +120,7 @@ std::vector<CopyDimension> block_walk(const Shape& box, const Layout& layout, co
     const auto index = static_cast<size_t>(axis);
     dimensions.push_back({blocks_along(box, layout, axis), from[index], to[index]});
   }
-  int64_t block_elements = 1;
-  for (const Layout::Block& block : layout.blocks) block_elements *= block.size;
-  dimensions.push_back({block_elements, 1, 1});
+  dimensions.push_back({elements_of_block(layout), 1, 1});
   return dimensions;
 }
 
@@ -140,8 +138,8 @@ bool slices_whole_blocks(const NodeSignature& node, const Layout& layout) {
 std::unique_ptr<Kernel> make_slice(const NodeSignature& node, const KernelOptions& options, Isa isa,
                                    std::string& why_not) {
   const TensorType &in = node.inputs[0], &out = node.outputs[0];
-  if (in.layout != out.layout || !slices_whole_blocks(node, in.layout))
-    return declined(why_not, "layouts that differ, or a block that is cut");
+  if (in.layout != out.layout) return declined(why_not, to_string(in) + " and another layout of the result");
+  if (!slices_whole_blocks(node, in.layout)) return declined(why_not, "it cuts a block of " + to_string(in));
   const std::vector<int64_t> strides = block_strides(in.shape, in.layout);
   int64_t base = 0;
   for (int axis = 0; axis < in.shape.rank(); ++axis) {
@@ -195,10 +193,9 @@ bool joins_whole_blocks(const NodeSignature& node, const Layout& layout) {
 std::unique_ptr<Kernel> make_concat(const NodeSignature& node, const KernelOptions& options, Isa isa,
                                     std::string& why_not) {
   const TensorType& out = node.outputs[0];
-  const bool same = std::all_of(node.inputs.begin(), node.inputs.end(),
-                                [&](const TensorType& type) { return type.layout == out.layout; });
-  if (!same || !joins_whole_blocks(node, out.layout))
-    return declined(why_not, "layouts that differ, or a block that is cut");
+  for (const TensorType& type : node.inputs)
+    if (type.layout != out.layout) return declined(why_not, to_string(type) + " and another layout of the result");
+  if (!joins_whole_blocks(node, out.layout)) return declined(why_not, "an operand ends within a block");
   const std::vector<int64_t> strides = block_strides(out.shape, out.layout);
   const auto axis = static_cast<size_t>(node.attributes.integer("axis"));
   const int64_t block = block_of(out.layout, static_cast<int>(axis));
@@ -213,18 +210,18 @@ std::unique_ptr<Kernel> make_concat(const NodeSignature& node, const KernelOptio
   return make_copies(node, options, std::move(parts));
 }
 
-/// The one that most operands have; plain ones do not count, the first wins a tie.
+/// The one that most elements have; the first wins a tie. Where that is row-major, or would be cut, there is no wish.
 std::optional<LayoutChoice> concat_layouts(const NodeSignature& node, const KernelOptions&) {
   Layout best;
   int64_t most = 0;
   for (const TensorType& candidate : node.inputs) {
-    if (candidate.layout.is_plain() || !joins_whole_blocks(node, candidate.layout)) continue;
-    const int64_t votes = std::count_if(node.inputs.begin(), node.inputs.end(),
-                                        [&](const TensorType& type) { return type.layout == candidate.layout; });
-    if (votes > most) best = candidate.layout;
-    most = std::max(most, votes);
+    int64_t elements = 0;
+    for (const TensorType& type : node.inputs)
+      if (type.layout == candidate.layout) elements += type.elements();
+    if (elements > most) best = candidate.layout;
+    most = std::max(most, elements);
   }
-  if (best.is_plain()) return std::nullopt;
+  if (best.is_plain() || !joins_whole_blocks(node, best)) return std::nullopt;
   return LayoutChoice{std::vector<Layout>(node.inputs.size(), best), {best}};
 }
 

@@ -1,0 +1,139 @@
+#include "weft/tune/study/database.h"
+
+#include <sqlite3.h>
+
+#include <system_error>
+
+#include "weft/base/error.h"
+
+namespace weft::tune {
+
+void Database::Close::operator()(sqlite3* connection) const { sqlite3_close(connection); }
+void Statement::Finalize::operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
+
+Database::Database(const std::filesystem::path& path, Mode mode, double busy_seconds)
+    : path_(path), busy_seconds_(busy_seconds) {
+  const int flags = SQLITE_OPEN_READWRITE | (mode == Mode::create ? SQLITE_OPEN_CREATE : 0);
+  sqlite3* opened = nullptr;
+  const int code = sqlite3_open_v2(path.c_str(), &opened, flags, nullptr);
+  connection_.reset(opened);
+  if (opened == nullptr) fail(ErrorKind::io, "cannot open '{}': out of memory", path.string());
+  sqlite3_extended_result_codes(opened, 1);
+  require(code);
+  sqlite3_busy_timeout(opened, static_cast<int>(busy_seconds * 1000));
+  execute("PRAGMA journal_mode = WAL");
+  execute("PRAGMA synchronous = FULL");
+}
+
+void Database::require(int code) {
+  if (code == SQLITE_OK || code == SQLITE_ROW || code == SQLITE_DONE) return;
+  const std::string file = path_.string(), reason = sqlite3_errmsg(connection_.get());
+  if (code == SQLITE_IOERR_WRITE || code == SQLITE_IOERR_FSYNC || code == SQLITE_IOERR_SHMSIZE)
+    fail(ErrorKind::io,
+         "cannot write '{}' ({}): its disk is full, or a limit of the size of files is reached; make room, then go on "
+         "with "
+         "--resume: all finished trials are there",
+         file, reason);
+  switch (code & 0xff) {
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+      fail(ErrorKind::io,
+           "another process has kept '{}' locked for {:g} s; wait for it, or end it, then go on with --resume", file,
+           busy_seconds_);
+    case SQLITE_FULL:
+      fail(ErrorKind::io,
+           "cannot write '{}': no space left on its disk; make room, then go on with --resume: all "
+           "finished trials are there",
+           file);
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+      fail(ErrorKind::data,
+           "'{}' is damaged ({}); put a copy of it back, or begin another study: the runs beside it are "
+           "whole",
+           file, reason);
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+    case SQLITE_CANTOPEN:
+    case SQLITE_IOERR: {
+      const int number = sqlite3_system_errno(connection_.get());
+      fail(ErrorKind::io, "cannot use '{}': {}; check the path, the disk and its permissions", file,
+           number != 0 ? std::generic_category().message(number) : reason);
+    }
+    default:
+      fail(ErrorKind::internal, "internal error: '{}': {}; please report this with the command you ran", file, reason);
+  }
+}
+
+void Database::execute(const char* sql) { require(sqlite3_exec(connection_.get(), sql, nullptr, nullptr, nullptr)); }
+
+int64_t Database::version() {
+  Statement statement = prepare("PRAGMA data_version");
+  statement.step();
+  return statement.integer(0);
+}
+
+void Database::set_outlives(Outlives wanted) {
+  if (wanted == outlives_) return;
+  execute(wanted == Outlives::power_cut ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = NORMAL");
+  outlives_ = wanted;
+}
+
+Statement::Statement(Database& database, const char* sql) : database_(database) {
+  sqlite3_stmt* prepared = nullptr;
+  const int code = sqlite3_prepare_v2(database.connection_.get(), sql, -1, &prepared, nullptr);
+  statement_.reset(prepared);
+  database.require(code);
+}
+
+Statement& Statement::bind(int64_t value) {
+  database_.require(sqlite3_bind_int64(statement_.get(), next_++, value));
+  return *this;
+}
+
+Statement& Statement::bind(double value) {
+  database_.require(sqlite3_bind_double(statement_.get(), next_++, value));
+  return *this;
+}
+
+Statement& Statement::bind(const std::string& value) {
+  database_.require(
+      sqlite3_bind_text(statement_.get(), next_++, value.data(), static_cast<int>(value.size()), SQLITE_TRANSIENT));
+  return *this;
+}
+
+bool Statement::step() {
+  const int code = sqlite3_step(statement_.get());
+  database_.require(code);
+  return code == SQLITE_ROW;
+}
+
+int64_t Statement::integer(int column) const { return sqlite3_column_int64(statement_.get(), column); }
+double Statement::real(int column) const { return sqlite3_column_double(statement_.get(), column); }
+
+std::string Statement::text(int column) const {
+  const unsigned char* bytes = sqlite3_column_text(statement_.get(), column);
+  const int count = sqlite3_column_bytes(statement_.get(), column);
+  return bytes == nullptr ? "" : std::string(reinterpret_cast<const char*>(bytes), static_cast<size_t>(count));
+}
+
+Transaction::Transaction(Database& database, Outlives outlives) : database_(database) {
+  database_.set_outlives(outlives);
+  database_.execute("BEGIN IMMEDIATE");
+}
+
+Transaction::~Transaction() {
+  if (!is_open_) return;
+  try {
+    database_.execute("ROLLBACK");
+    database_.set_outlives(Outlives::power_cut);
+  } catch (const Error&) {  // it has been undone already
+  }
+}
+
+void Transaction::commit() {
+  database_.execute("COMMIT");
+  is_open_ = false;
+  database_.set_outlives(Outlives::power_cut);
+}
+
+}  // namespace weft::tune
