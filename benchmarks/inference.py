@@ -189,6 +189,7 @@ def measure(model, batch, precision, arguments):
 def row_text(row):
     if "error" in row:
         return f"| {row['model']} | {row['batch']} | {row['precision']} | **failed** | {row['error']} | | | |"
+
     def shown(side, ran):
         if ran != row["precision"]:
             return f"{row[side]:.1f} ({ran})"

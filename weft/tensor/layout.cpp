@@ -113,8 +113,7 @@ std::vector<std::vector<int64_t>> axis_offsets(const Shape& shape, const Layout&
     const auto position = static_cast<size_t>(axis);
     for (size_t index = 0; index < rest[position].size(); ++index)
       offsets[position][index] += rest[position][index] * stride;
-    const int64_t block = block_of(layout, axis);
-    stride *= (shape[axis] + block - 1) / block;
+    stride *= blocks_along(shape, layout, axis);
   }
   return offsets;
 }

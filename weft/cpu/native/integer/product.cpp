@@ -110,7 +110,6 @@ IntegerProduct::Call IntegerProduct::begin(const KernelArguments& arguments) con
   }
   call.factors = {factors, multipliers, shifts, 0, plan_.rule.range};
   if (plan_.writes_bytes()) call.factors.zero_point = byte_of(plan_.result, arguments.inputs[5], 0);
-  if (plan_.has_real_bias) call.real_bias = arguments.input(5);
   return call;
 }
 
@@ -274,7 +273,7 @@ void IntegerProduct::end_rows(const Call& call, const ProductPart& part, RowSums
   if (plan_.result == DType::i32) return loops_.store_sums(rows, call.arguments->output<int32_t>(0) + element);
   if (plan_.result == DType::f32)
     return loops_.store_reals(rows, call.factors.factors + channel,
-                              call.real_bias == nullptr ? nullptr : call.real_bias + channel,
+                              plan_.has_real_bias ? call.arguments->input(5) + channel : nullptr,
                               call.arguments->output(0) + element);
   const ByteLoops& bytes = plan_.result == DType::i8 ? loops_.of_i8 : loops_.of_u8;
   ChannelFactors factors = call.factors;

@@ -42,7 +42,7 @@ struct ProductPlan {
   int threads = 1;
   Isa isa = Isa::baseline;
 
-  bool writes_bytes() const { return result == DType::i8 || result == DType::u8; }
+  bool writes_bytes() const { return ops::is_byte(result); }
   /// Of a node whose operands stand as those of integer_matmul, quantized_matmul and dequantized_matmul do.
   void read_operands(const NodeSignature& node, int64_t channel_count);
 };
@@ -107,15 +107,14 @@ class IntegerProduct {
 
 struct IntegerProduct::Call {
   const KernelArguments* arguments;
-  int32_t a_zero = 0;                // a0'
-  bool has_b_zeros = false;          // some b0' is not 0
-  int32_t* b_zeros = nullptr;        // b0' of each channel
-  int32_t* added = nullptr;          // of each channel
-  ChannelFactors factors = {};       // of each channel
-  const float* real_bias = nullptr;  // of each channel of a result in f32, where it has one
-  uint8_t* ones = nullptr;           // a row of ones, zeros behind it
-  uint8_t* columns = nullptr;        // packed ones
-  std::byte* shares = nullptr;       // rows and their sums, for each thread
+  int32_t a_zero = 0;           // a0'
+  bool has_b_zeros = false;     // some b0' is not 0
+  int32_t* b_zeros = nullptr;   // b0' of each channel
+  int32_t* added = nullptr;     // of each channel
+  ChannelFactors factors = {};  // of each channel
+  uint8_t* ones = nullptr;      // a row of ones, zeros behind it
+  uint8_t* columns = nullptr;   // packed ones
+  std::byte* shares = nullptr;  // rows and their sums, for each thread
 };
 
 }  // namespace weft::native
