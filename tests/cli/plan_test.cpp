@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/run_files.h"
+#include "weft/base/format.h"
 
 namespace weft::cli_tests {
 namespace {
@@ -51,6 +52,56 @@ TEST_F(PlanCommand, IsWhatTheRunKeepsOfItself) {
   EXPECT_EQ(planned["memory"], kept["memory"]);
   EXPECT_EQ(planned["steps"], kept["steps"]);
   EXPECT_EQ(kept["memory"]["total_bytes"], json_of("r/summary.json")["planned_total_bytes"]);
+}
+
+TEST_F(PlanCommand, AChosenStrategyIsPlannedAsTheRunThatFollowsIt) {
+  const Outcome planned = weft({"plan", "mine.toml", "--strategy", "auto"});
+  ASSERT_EQ(planned.code, 0) << planned.err;
+  ASSERT_EQ(weft({"train", "mine.toml", "--strategy", "auto", "--run", "r", "--quiet"}).code, 0);
+  const auto bytes = json_of("r/summary.json")["planned_total_bytes"].get<double>();
+  EXPECT_NE(planned.out.find(human_bytes(bytes)), std::string::npos) << planned.out << bytes;
+}
+
+TEST_F(PlanCommand, TakesAsManyDevicesAsCanShareTheBatch) {
+  const Outcome outcome = weft({"plan", "mine.toml", "--cluster", "p3_16xlarge"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("plans 32 of the 512 devices, the most that can share a batch of 32 alike"),
+            std::string::npos)
+      << outcome.err;
+}
+
+TEST_F(PlanCommand, TakesTheRanksOfTheMesh) {
+  const Outcome outcome = weft({"plan", "mine.toml", "--set", "mesh.tensor=2"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("plans the 2 ranks of the recipe's mesh"), std::string::npos) << outcome.err;
+}
+
+TEST_F(PlanCommand, WithoutALengthSaysRatesInPlaceOfSums) {
+  const Outcome outcome = weft({"plan", "lenet5", "--cluster", "boxes.toml", "--ranks", "2", "--batch", "32"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("6.00 USD per hour; how long the run is, is not known: --samples N says it"),
+            std::string::npos)
+      << outcome.out;
+  EXPECT_EQ(outcome.out.find("0 kWh"), std::string::npos) << outcome.out;
+}
+
+TEST_F(PlanCommand, SpotMachinesNeedTheirInterruptions) {
+  std::string boxes = kBoxes;
+  boxes.resize(boxes.find("spot_interruptions"));
+  write_all(path("calm.toml"), boxes);
+  expect_error(weft({"plan", "mine.toml", "--cluster", "calm.toml", "--deadline", "6h", "--spot"}), 1,
+               "'calm.toml': failures.spot_interruptions_per_host_hour is missing beside price.spot_per_host_hour");
+}
+
+TEST_F(PlanCommand, ABudgetIsAnAmountAboveZero) {
+  for (const char* budget : {"nan", "0", "-3", "inf", "much"})
+    expect_error(weft({"plan", "mine.toml", "--budget", budget}), 2,
+                 std::string("'") + budget + "' is no amount above 0");
+}
+
+TEST_F(PlanCommand, OneChoiceOfMachines) {
+  expect_error(weft({"plan", "mine.toml", "--cluster", "boxes.toml", "--clusters", ".", "--deadline", "6h"}), 2,
+               "leave one of them away");
 }
 
 TEST_F(PlanCommand, MeasuredOpsAreKeptAndPredictedFrom) {

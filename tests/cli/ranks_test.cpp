@@ -267,6 +267,43 @@ TEST_F(Ranks, WhereTheyShareStatesTheLossesAreTheSameAndEveryCommandReadsTheRun)
       << alone.err;
 }
 
+TEST_F(Ranks, ADryRunOfSeveralRanksPointsToThePlanOnce) {
+  const std::vector<std::string> words = tiny_run("r", {"--dry-run", "--set", "mesh.pipeline=2"});
+  for (const Outcome& outcome : {weft(words), weft_on(2, words)}) {
+    EXPECT_EQ(outcome.code, 2) << outcome.err;
+    EXPECT_EQ(count_of(outcome.err, "--dry-run measures steps of one process, and these are steps of 2 ranks"), 1)
+        << outcome.err;
+    EXPECT_EQ(count_of(outcome.err, "--ranks 2`"), 1) << outcome.err;
+  }
+}
+
+TEST_F(Ranks, TheGraphOfARunIsThatOfItsRanks) {
+  ASSERT_EQ(weft_on(2, tiny_run("r", {"--zero", "1"})).code, 0);
+  const Outcome graph = weft({"graph", "r"});
+  EXPECT_EQ(graph.code, 0) << graph.err;
+  EXPECT_NE(graph.out.find("flat(data=2)"), std::string::npos);
+  EXPECT_EQ(graph.err, "");
+}
+
+TEST_F(Ranks, OfAModelAloneTheGraphSaysHowManyRanksItAssumes) {
+  const Outcome graph = weft({"graph", "mlp", "--batch", "8", "--set", "shard.zero=1"});
+  EXPECT_EQ(graph.code, 0) << graph.err;
+  EXPECT_EQ(count_of(graph.err, "assumed 2 ranks, of which 2 along mesh.data; --set mesh.data=N says another number"),
+            1)
+      << graph.err;
+}
+
+TEST_F(Ranks, ExplainNamesTheCommandOfTheRunsRanks) {
+  const Outcome trained = weft_on(2, tiny_run("r"));
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  EXPECT_NE(trained.out.find("mpirun -n 2 " WEFT_PROGRAM " explain r"), std::string::npos) << trained.out;
+  const Outcome alone = weft({"explain", "r", "--memory"});
+  EXPECT_EQ(alone.code, 0) << alone.err;
+  EXPECT_NE(alone.err.find("the run had 2 ranks; for that, start 2 ranks (`mpirun -n 2 weft explain r`)"),
+            std::string::npos)
+      << alone.err;
+}
+
 TEST_F(Ranks, RanksThatCannotShareTheVirtualRanksAreTold) {
   const Outcome outcome = weft_on(3, tiny_run("r", {"--virtual-ranks", "4"}));
   EXPECT_EQ(outcome.code, 2) << outcome.err;

@@ -332,8 +332,26 @@ TEST_F(Run, AMemoryLimitThatCannotBeMetSaysTheLeastThatCan) {
   const auto bench = nlohmann::json::parse(free.out);
   const int64_t other = bench["planned_total_bytes"].get<int64_t>() - bench["planned_peak_bytes"].get<int64_t>();
   const std::string least = weft({"bench", "mlp", "--memory-limit", std::to_string(other + 64)}).err;
-  EXPECT_NE(least.find("needs at least"), std::string::npos) << least;
+  EXPECT_NE(least.find("at the least, with what can be computed twice"), std::string::npos) << least;
   EXPECT_NE(least.find("choose a batch below 16 with accumulate = 2"), std::string::npos) << least;
+}
+
+TEST_F(Run, TheLeastMemoryIsTheSameWhateverWasAskedFor) {
+  std::vector<std::string> words = {"bench", "resnet9", "--input", "1,28,28",    "--classes",
+                                    "10",    "--batch", "16",      "--plan-only"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), words.begin(), words.end());
+    return weft(more);
+  };
+  const auto bench = nlohmann::json::parse(with({"--json"}).out);
+  const auto total = bench["planned_total_bytes"].get<int64_t>(), arena = bench["planned_peak_bytes"].get<int64_t>();
+  const auto least_of = [&](int64_t arena_limit) {
+    const std::string error = with({"--memory-limit", std::to_string(total - arena + arena_limit)}).err;
+    const size_t begin = error.find(" takes "), end = error.find(" at the least");
+    EXPECT_NE(end, std::string::npos) << error;
+    return end == std::string::npos ? "" : error.substr(begin + 7, end - begin - 7);
+  };
+  EXPECT_EQ(least_of(arena / 100), least_of(arena / 7));
 }
 
 TEST_F(Run, ListsAreJsonOnDemand) {

@@ -87,6 +87,29 @@ TEST_F(SimulateCommand, WeeksWantARateOfFailures) {
                "--weeks: failures.per_device_hour is missing in 'calm.toml'");
 }
 
+TEST_F(SimulateCommand, SharesByRateWhateverTheModelExchanges) {
+  write_all(
+      path("four.toml"),
+      "[machine]\ndevice = \"xeon_8480_1s\"\nhosts = 4\nspeeds = [1, 1, 1, 0.5]\n[between_hosts]\nlatency_us = 20\n"
+      "megabytes_per_second = 1200\n");
+  // Models whose large layers may gather rows in place of gradients, depending on how many there are.
+  for (const char* model : {"alexnet", "resnet18", "transformer_lm"}) {
+    const auto seconds = [&](std::vector<std::string> more) {
+      std::vector<std::string> words = {"simulate", model, "--cluster", "four.toml", "--batch", "128", "--json"};
+      words.insert(words.end(), more.begin(), more.end());
+      const Outcome outcome = weft(words);
+      EXPECT_EQ(outcome.code, 0) << outcome.err;
+      return outcome.code == 0 ? nlohmann::json::parse(outcome.out)["step_seconds"].get<double>() : 0.0;
+    };
+    EXPECT_LT(seconds({"--unequal-shares"}), seconds({})) << model;
+  }
+}
+
+TEST_F(SimulateCommand, NeedsASampleForEachRank) {
+  expect_error(weft({"simulate", "lenet5", "--cluster", "p3_16xlarge", "--ranks", "16", "--batch", "7"}), 2,
+               "a batch of 7 leaves some of 16 ranks without a sample; choose --batch 16 or more");
+}
+
 TEST_F(SimulateCommand, RefusesStrategiesThatItWouldNotSimulate) {
   for (const char* key : {"mesh.tensor=4", "mesh.pipeline=2", "averaging.period=8", "strategy=auto", "virtual_ranks=8",
                           "memory_limit=1GB"})

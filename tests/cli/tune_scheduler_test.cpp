@@ -136,6 +136,28 @@ TEST_F(TuneSchedulerTest, TheBestIsTrainedToItsEndWhereTheSpaceHasNoMorePoints) 
   EXPECT_NE(outcome.out.find("test_accuracy"), std::string::npos) << outcome.out;
 }
 
+TEST_F(TuneSchedulerTest, RoundsThatEndWithAnEvaluationAreCompared) {
+  const Outcome outcome = weft(tune("study", {"--scheduler", "asha", "--trials", "4", "--set", "epochs=9", "--set",
+                                              "evaluation.every_epochs=3", "--least-epochs", "3"}));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  for (const StudyTrial& trial : Study::open(path("study")).trials()) EXPECT_TRUE(trial.has_results()) << trial.reason;
+}
+
+TEST_F(TuneSchedulerTest, RoundsThatTheTrainingLossComparesNeedNoEvaluation) {
+  const Outcome outcome = weft(tune("study", {"--scheduler", "asha", "--trials", "3", "--set", "epochs=9", "--set",
+                                              "evaluation.every_epochs=0", "--objective", "train_loss"}));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  for (const StudyTrial& trial : Study::open(path("study")).trials()) EXPECT_TRUE(trial.has_results()) << trial.reason;
+}
+
+TEST_F(TuneSchedulerTest, TrialsThatDidAllTheirStepsAreFinished) {
+  ASSERT_EQ(
+      weft(tune("study", {"--scheduler", "asha", "--trials", "3", "--set", "epochs=9", "--set", "max_steps=5"})).code,
+      0);
+  for (const StudyTrial& trial : Study::open(path("study")).trials())
+    EXPECT_EQ(trial.state, StudyTrial::State::finished) << trial.number;
+}
+
 TEST_F(TuneSchedulerTest, AStudyThatItsTimeEndedSaysHowItsBestIsTested) {
   ASSERT_EQ(weft(tune("study", {"--scheduler", "asha", "--trials", "4", "--set", "epochs=9"})).code, 0);
   Study study = Study::open(path("study"));

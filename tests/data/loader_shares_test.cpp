@@ -46,10 +46,14 @@ LoaderOptions augmented(int64_t batch) {
 struct Rows {
   std::string samples, targets;
   int64_t count = 0;
-  void add(const Batch& batch, int64_t sample_bytes, int64_t target_bytes) {
-    samples.append(static_cast<const char*>(batch.samples.data()), static_cast<size_t>(batch.count * sample_bytes));
-    targets.append(static_cast<const char*>(batch.targets.data()), static_cast<size_t>(batch.count * target_bytes));
-    count += batch.count;
+  void add(const Batch& batch, int64_t sample_bytes, int64_t target_bytes, int64_t turn = 0, int64_t turns = 1) {
+    const int64_t rows = batch.count / turns;
+    const auto append = [&](std::string& to, const Tensor& from, int64_t bytes) {
+      to.append(static_cast<const char*>(from.data()) + turn * rows * bytes, static_cast<size_t>(rows * bytes));
+    };
+    append(samples, batch.samples, sample_bytes);
+    append(targets, batch.targets, target_bytes);
+    count += rows;
   }
 };
 
@@ -77,16 +81,21 @@ void expect_shares_make_whole(const Dataset& dataset, const LoaderOptions& optio
     const int64_t target_bytes = options.mix.on() ? byte_size(DType::f32, kClasses) : dataset.info().target_bytes();
     Rows all, together, directly;
     all.add(wanted, sample_bytes, target_bytes);
+    std::vector<const Batch*> of_parts;
     for (const std::unique_ptr<Loader>& part : parts) {
-      const Batch& batch = part->next();
+      const Batch& batch = *of_parts.emplace_back(&part->next());
       ASSERT_EQ(batch.epoch, wanted.epoch);
       ASSERT_EQ(batch.step, wanted.step);
       if (options.drop_last) {
         ASSERT_EQ(batch.count * shares, wanted.count);
       }
-      together.add(batch, sample_bytes, target_bytes);
-      directly.add(part->load_batch(batch.epoch, batch.step), sample_bytes, target_bytes);
     }
+    for (int64_t turn = 0; turn < options.turns; ++turn)
+      for (size_t part = 0; part < parts.size(); ++part) {
+        const Batch& batch = *of_parts[part];
+        together.add(batch, sample_bytes, target_bytes, turn, options.turns);
+        directly.add(parts[part]->load_batch(batch.epoch, batch.step), sample_bytes, target_bytes, turn, options.turns);
+      }
     ASSERT_EQ(together.count, wanted.count);
     ASSERT_TRUE(together.samples == all.samples && together.targets == all.targets) << shares << " at " << number;
     ASSERT_TRUE(directly.samples == all.samples && directly.targets == all.targets) << shares << " at " << number;
@@ -108,6 +117,18 @@ TEST(LoaderShares, OfMixedBatchesWhoseNeighboursLieInOtherShares) {
   for (const MixOptions mix : {MixOptions{.mixup = 0.8, .cutmix = 0}, {.mixup = 0, .cutmix = 1}, {0.4, 1}})
     for (const int shares : {1, 2, 3, 12}) {
       LoaderOptions options = augmented(12);
+      options.mix = mix;
+      expect_shares_make_whole(dataset, options, shares);
+    }
+}
+
+/// As the ranks of a pipeline share each micro-batch.
+TEST(LoaderShares, OfEachTurnOfABatch) {
+  const MemoryDataset dataset = images(50);
+  for (const MixOptions mix : {MixOptions{}, MixOptions{.mixup = 0.8, .cutmix = 0}, {.mixup = 0, .cutmix = 1}})
+    for (const int shares : {1, 2, 4}) {
+      LoaderOptions options = augmented(12);
+      options.turns = 3;
       options.mix = mix;
       expect_shares_make_whole(dataset, options, shares);
     }

@@ -73,6 +73,23 @@ TEST(CutByCost, NoPartIsEmpty) {
             "3 stages want at least as many operations with weights before them, and there are 2");
 }
 
+TEST(CutByCost, OfCutsThatAreAsGoodOneIsTakenInWhichEachPartIsWorthSomething) {
+  const std::vector<double> seconds{9, 4, 1, 0.1, 0.1};
+  const std::vector<int64_t> crossing{0, 9, 9, 1, 2};
+  EXPECT_EQ(cut_by_cost(seconds, crossing, 3), (Begins{0, 1, 3}));
+  EXPECT_EQ(cut_by_cost(seconds, crossing, 3, {2, 2, 2, 0, 0}), (Begins{0, 1, 2}));
+}
+
+TEST(CutByCost, WhereNotAllPartsCanBeWorthSomethingTheLargestPartDecides) {
+  EXPECT_EQ(cut_by_cost({1, 1, 1, 1}, {0, 1, 1, 1}, 2, {2, 0, 0, 0}), (Begins{0, 2}));
+}
+
+TEST(IdleRanks, ARankHasWorkWhereOneOfItsStagesHas) {
+  EXPECT_EQ(idle_ranks({true, false, true, false}, {.ranks = 4}), (std::vector<int>{1, 3}));
+  EXPECT_EQ(idle_ranks({true, false, true, false}, {.ranks = 2, .chunks = 2}), (std::vector<int>{1}));
+  EXPECT_TRUE(idle_ranks({true, false, true, false}, {.ranks = 2, .chunks = 2, .is_v = true}).empty());
+}
+
 /// A chain of fully connected layers, one tied to the first, with gradients.
 struct Chain {
   explicit Chain(int layers) : library(standard_library()), graph(library.ops, "chain") {
@@ -143,6 +160,10 @@ TEST(PipelineStages, WhatDependsOnNoWeightIsInNoStage) {
     if (chain.graph.nodes()[index].op->name == "constant") {
       EXPECT_EQ(staged.stage[index], kNoStage);
     }
+}
+
+TEST(PipelineStages, AStageHasWorkWhereItMultipliesWithWeights) {
+  for (const bool has_work : Chain(7).cut(8).has_work) EXPECT_TRUE(has_work);
 }
 
 TEST(PipelineStages, MoreStagesThanLayersAreRefused) {

@@ -38,7 +38,7 @@ Prediction sample() {
       prediction.stages.push_back(stage);
     }
     prediction.energy = Energy{{1, 2, 3}, 400};
-    prediction.cost = Cost{{4, 5, 6}, "EUR"};
+    prediction.cost = Cost{{4, 5, 6}, 2.5, "EUR"};
     prediction.to_target = TimeToTarget{"test_accuracy", 0.9, {0.3, 0.4, 0.5}, {10, 20, 30}, 5, 4};
     return prediction;
   }

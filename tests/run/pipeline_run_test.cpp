@@ -75,6 +75,21 @@ TEST_F(PipelineRun, TwoStagesOnTwoRanksEach) {
   expect_near_evaluations("two-by-two", "alone");
 }
 
+/// Statistics of batch norm are those of a micro-batch of all ranks, so that it must have the rows that one process
+/// takes at a time.
+TEST_F(PipelineRun, TwoStagesOnTwoRanksEachWithBatchNormOverAllOfThem) {
+  spec::RunSpec run = spec("resnet9", 0.4);
+  run.optimizer.learning_rate = 1e-4;
+  run.batch_norm = "synchronised";
+  train(library(), accumulated(run), {}, "alone");
+  for (const int64_t zero : {0, 1}) {
+    const std::string name = fmt::format("zero{}", zero);
+    run.shard.zero = zero;
+    train(library(), pipelined(run, 2), one_host(4), name);
+    expect_near(name, "alone");
+  }
+}
+
 TEST_F(PipelineRun, RanksOnDifferentHostsTrainAlike) {
   const spec::RunSpec run = spec("lenet5", 1);
   train(library(), pipelined(run, 2), one_host(2), "one-host");
@@ -205,7 +220,7 @@ TEST_F(PipelineRun, WhatCannotBeIsSaid) {
       << error_of(other, 2);
   EXPECT_EQ(
       test::error_of([&] { start_run(library(), run, path("alone"), {}); }, ErrorKind::usage),
-      "mesh.pipeline = 2, and 1 rank take part; start 2 ranks (`weft launch -n 2 -- ...`), or a multiple of them, "
+      "mesh.pipeline = 2, and 1 rank takes part; start 2 ranks (`weft launch -n 2 -- ...`), or a multiple of them, "
       "or set mesh.pipeline=1");
   EXPECT_FALSE(fs::exists(path("refused")));
 }

@@ -400,8 +400,8 @@ TEST_F(ShardedRun, WhatCannotBeIsSaid) {
   spec::resolve(run);
   const Library library = library_of(run);
   EXPECT_EQ(test::error_of([&] { run::start_run(library, shared(run, 1), path("alone"), {}); }, ErrorKind::usage),
-            "shard.zero = 1 with one rank, which has nobody to share its states with; start several, such as `weft "
-            "launch -n 2 -- train ...`, or set shard.zero=0");
+            "shard.zero = 1 with one rank, which has nobody to share its states with; start 2 ranks (`weft launch "
+            "-n 2 -- ...`), or more of them, or set shard.zero=0");
   other = run;
   other.mesh.data = 4;
   std::string message;

@@ -159,8 +159,8 @@ TEST_F(TensorRun, WhatCannotBeIsSaid) {
   };
   spec::RunSpec run = shared(spec("transformer_lm"), 2);
   EXPECT_EQ(refusal(run, 3),
-            "mesh.tensor = 2, and 3 ranks take part, which is no multiple of it; start 2 ranks (`weft launch -n 2 -- "
-            "...`), or set mesh.tensor=1");
+            "mesh.tensor = 2, and 3 ranks take part; start 2 ranks (`weft launch -n 2 -- ...`), or a multiple of them, "
+            "or set mesh.tensor=1");
   run.mesh.data = 2;
   EXPECT_EQ(refusal(run, 2),
             "mesh.data = 2 times mesh.tensor = 2 are 4 ranks, and 2 ranks take part; start 4 ranks (`weft launch -n 4 "
@@ -169,7 +169,7 @@ TEST_F(TensorRun, WhatCannotBeIsSaid) {
   run.shard.zero = 1;
   EXPECT_EQ(refusal(run, 2),
             "shard.zero = 1 with mesh.tensor = 2 on 2 ranks: states are shared along mesh.data, and one rank is left "
-            "there; start 4, or a multiple of them, or set shard.zero=0");
+            "there; start 4 ranks (`weft launch -n 4 -- ...`), or a multiple of them, or set shard.zero=0");
   run.shard.zero = 0;
   run.compression.method = "bf16";
   EXPECT_EQ(refusal(run, 2).find("mesh.tensor = 2 with compression.method = 'bf16'"), 0u);

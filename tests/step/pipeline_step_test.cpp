@@ -319,8 +319,8 @@ TEST(PipelineStep, WhatCannotBeIsRefusedWithTheNextStep) {
   spec::RunSpec spec = rig.pipelined(2, "1f1b");
   spec.pipeline.micro_batches = 3;
   EXPECT_EQ(test::error_of([&] { steps_of(rig, spec); }, ErrorKind::usage),
-            "pipeline.micro_batches = 3 do not divide the 8 samples that a rank takes of a batch; choose a batch of a "
-            "multiple of 3 for each rank along mesh.data, or another number of micro-batches");
+            "pipeline.micro_batches = 3 do not divide the 8 samples that a rank takes of a batch; choose a batch with "
+            "6 or 9 samples for each rank along mesh.data, or another number of micro-batches");
   spec = rig.pipelined(2, "1f1b");
   spec.mesh.pipeline = 200;
   const std::string message = test::error_of([&] { steps_of(rig, spec); }, ErrorKind::usage);
@@ -331,6 +331,31 @@ TEST(PipelineStep, WhatCannotBeIsRefusedWithTheNextStep) {
       test::error_of([&] { require_mesh(spec, 3); }, ErrorKind::usage),
       "mesh.pipeline = 2 with mesh.data = 1, and 3 ranks take part; start 2 ranks (`weft launch -n 2 -- ...`), or "
       "set mesh.pipeline=1");
+}
+
+TEST(PipelineStep, OtherRanksAreStartedAsTheCommandSays) {
+  spec::RunSpec spec;
+  spec.mesh.pipeline = 4;
+  EXPECT_EQ(test::error_of([&] { require_mesh(spec, 1, {.command = "weft explain r", .sets_keys = false}); },
+                           ErrorKind::usage),
+            "mesh.pipeline = 4, and 1 rank takes part; start 4 ranks (`mpirun -n 4 weft explain r`), or a multiple of "
+            "them");
+  spec.mesh = {.data = 1};
+  EXPECT_EQ(test::error_of([&] { require_mesh(spec, 2); }, ErrorKind::usage),
+            "mesh.data = 1, and 2 ranks take part; start one process, without a launcher, or set mesh.data=0 for as "
+            "many as there are");
+}
+
+TEST(PipelineStep, ARankWithNothingToComputeIsRefused) {
+  const PipelineRig rig({"mlp", {3, 32, 32}, 10, {}, "sgd"}, 2, 4);
+  spec::RunSpec spec = rig.pipelined(2, "1f1b");
+  spec.mesh.pipeline = 8;
+  EXPECT_EQ(test::error_of([&] { steps_of(rig, spec); }, ErrorKind::usage),
+            "[mlp training] cannot be cut for mesh.pipeline = 8: ranks 2, 4, 5, 6, 7 of the pipeline would have "
+            "next to nothing to compute; 3 ranks along the pipeline are the most that all have work: set "
+            "mesh.pipeline=3");
+  spec.mesh.pipeline = 3;
+  EXPECT_EQ(steps_of(rig, spec).size(), 3u);
 }
 
 TEST(PipelineStep, WhatAPipelineCannotBeCombinedWithIsRefused) {

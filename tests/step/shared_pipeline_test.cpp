@@ -152,7 +152,7 @@ TEST(SharedPipelineStep, StagesOfOneRankHaveNobodyToShareWith) {
   const PipelineRig rig(staged_transformer(), 4, 2);
   EXPECT_EQ(test::error_of([&] { require_sharers(with_zero(rig.pipelined(2, "1f1b", 1), 1), 2); }, ErrorKind::usage),
             "shard.zero = 1 with mesh.pipeline = 2 on 2 ranks: states are shared along mesh.data, and one rank is left "
-            "there; start 4, or a multiple of them, or set shard.zero=0");
+            "there; start 4 ranks (`weft launch -n 4 -- ...`), or a multiple of them, or set shard.zero=0");
 }
 
 }  // namespace

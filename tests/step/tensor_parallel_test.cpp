@@ -299,7 +299,8 @@ TEST_F(TensorParallel, ALayerWhoseHeadsDoNotDivideStaysWholeOrIsNamed) {
   EXPECT_FALSE(step(4, "auto", three).shardings.contains("blocks.0.attn.qkv.weight"));
   EXPECT_EQ(refusal(4, "*.qkv.weight=outputs", three),
             "shard.tensor: the 96 outputs of 'blocks.0.attn.qkv.weight' (96,32), which are 2 heads of 16 cannot be "
-            "split evenly among 4 ranks; set mesh.tensor to one of 1, 2, or blocks.0.attn.qkv.weight=whole");
+            "split evenly among 4 ranks; set blocks.0.attn.qkv.weight=inputs, mesh.tensor to one of 1, 2, or "
+            "blocks.0.attn.qkv.weight=whole");
 }
 
 TEST_F(TensorParallel, WhatPatternsCannotBeIsSaid) {
@@ -307,7 +308,12 @@ TEST_F(TensorParallel, WhatPatternsCannotBeIsSaid) {
   EXPECT_EQ(refusal(2, "head.weight=output").find("shard.tensor: 'output' of 'head.weight' is not known"), 0u);
   EXPECT_EQ(refusal(2, "head.weight").find("shard.tensor: 'head.weight' is no WEIGHTS=HOW"), 0u);
   EXPECT_EQ(refusal(2, "ln_f.weight=inputs").find("shard.tensor: 'ln_f.weight' (32) has no inputs"), 0u);
-  EXPECT_EQ(refusal(2, "*=whole").find("mesh.tensor = 2: no weight of 'transformer_lm' can be split evenly"), 0u);
+  for (const char* none : {"*=whole", ""})
+    EXPECT_EQ(refusal(2, none),
+              fmt::format("mesh.tensor = 2: shard.tensor = '{}' leaves every weight of "
+                          "'transformer_lm' whole, so that there is nothing to share; set "
+                          "shard.tensor=auto, name weights there that are split, or set mesh.tensor=1",
+                          none));
 }
 
 }  // namespace

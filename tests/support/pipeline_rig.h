@@ -193,17 +193,15 @@ class PipelineRig {
   }
 
   /// The rows of `parts` micro-batches from `part` on that belong to the rank: in each micro-batch the ranks along the
-  /// axis data have as many rows. Where a model draws for each row by its place, a rank's rows of a pipeline lie one
-  /// after the other, as when it trains; elsewhere micro-batches have the rows of one process that accumulates.
+  /// axis data have as many rows, as when it trains (data::LoaderOptions::turns).
   Tensor drawn(const std::string& name, const TensorType& type, int64_t at, int64_t part, int64_t parts, int data,
                int data_rank) const {
     Tensor tensor(type.dtype, type.shape);
     const int64_t own = rows_ / data, per_row = tensor.elements() / (own * parts);
-    const bool has_own_rows = parts > 1 && model_.options.contains("dropout");
     int64_t to = 0;
     for (int64_t m = part; m < part + parts; ++m)
       for (int64_t index = 0; index < own; ++index) {
-        const int64_t row = has_own_rows ? (data_rank * parts + m) * own + index : m * rows_ + data_rank * own + index;
+        const int64_t row = m * rows_ + data_rank * own + index;
         RandomStream random(mix(mix(static_cast<uint64_t>(at), static_cast<uint64_t>(row)), hash_name(name)));
         for (int64_t element = 0; element < per_row; ++element, ++to)
           if (type.dtype == DType::f32)

@@ -43,6 +43,13 @@ TEST_F(OptunaStorageTest, TheFileMayBeNamedAsOptunaDoes) {
   expect_error([] { storage_file("mysql://host/a"); }, ErrorKind::usage, {"weft writes SQLite files"});
 }
 
+TEST_F(OptunaStorageTest, AFileThatIsNoDatabaseIsNamed) {
+  const std::string text(8192, 'x');
+  const std::string file = write("notes.txt", Bytes(text.begin(), text.end()));
+  expect_error([&] { OptunaStorage(file, study()); }, ErrorKind::data,
+               {"notes.txt' is no SQLite database", "name another file for --storage"});
+}
+
 TEST_F(OptunaStorageTest, HoldsTheStudyWithItsDirections) {
   OptunaStorage storage(folder_ / "optuna.db", study());
   EXPECT_EQ(value_of("SELECT study_name FROM studies"), "study");

@@ -88,6 +88,13 @@ TEST_F(RecipeSpace, ConditionsCanBeWritten) {
   EXPECT_EQ(print_space(of_file), print_space(found));
 }
 
+TEST_F(RecipeSpace, NamesTheRangeWhoseConditionIsWrong) {
+  EXPECT_EQ(
+      message({"optimizer.name=choice:sgd,adamw", "optimizer.momentum=float:0:0.9 if optimizer.name=lion"})
+          .rfind("--set-range 'optimizer.momentum=float:0:0.9 if optimizer.name=lion': optimizer.name = 'lion'", 0),
+      0u);
+}
+
 TEST_F(RecipeSpace, NamesTheNearestKey) {
   EXPECT_EQ(message({"optimizer.learnin_rate=log:1e-4:1"}),
             "--set-range 'optimizer.learnin_rate=log:1e-4:1': unknown key 'optimizer.learnin_rate'; did you mean "

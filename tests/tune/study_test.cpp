@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <functional>
 
@@ -103,6 +104,16 @@ TEST_F(StudyTest, KeepsSettingsAndTrials) {
   EXPECT_EQ(trials[1].reason, "loss is nan");
 }
 
+TEST_F(StudyTest, KeepsTheNumberOfWorkers) {
+  {
+    Study study = Study::create(folder(), settings());
+    EXPECT_FALSE(study.workers().has_value()) << "as in a study of before: nobody has asked for any";
+    study.set_workers(3);
+  }
+  EXPECT_EQ(Study::open(folder()).workers(), 3);
+  EXPECT_EQ(Study::create(folder(), settings()).workers(), 3) << "it makes no other study of it";
+}
+
 TEST_F(StudyTest, KeepsThePercentileOfItsScheduler) {
   StudySettings with = settings();
   with.scheduler = {.name = "percentile", .most = 3, .percentile = 12.5};
@@ -187,6 +198,18 @@ TEST_F(StudyTest, NamesALockThatLasts) {
   const Transaction held(other);
   Study study = Study::open(folder(), /*busy_seconds=*/0.05);
   EXPECT_NE(error_of([&] { add_next(study); }, ErrorKind::io).find("locked for 0.05 s"), std::string::npos);
+}
+
+TEST_F(StudyTest, SaysThatItWaitsForALock) {
+  Study::create(folder(), settings());
+  Database other(folder() / "study.db", Database::Mode::open);
+  const Transaction held(other);
+  Study study = Study::open(folder(), /*busy_seconds=*/2.2);
+  testing::internal::CaptureStderr();
+  error_of([&] { add_next(study); }, ErrorKind::io);
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("study.db'; waiting for it, for 2.2 s at most"), std::string::npos) << said;
+  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
 }
 
 TEST_F(StudyTest, NamesADiskThatIsFull) {

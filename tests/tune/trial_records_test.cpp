@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/support/temporary_folder.h"
+#include "weft/run/checkpoint/manifest.h"
 
 namespace weft::tune {
 namespace {
@@ -42,6 +43,15 @@ class TrialRecordsTest : public ::testing::Test {
               << 4 + epoch << R"(,"validation_loss":1.0,"train_seconds":)" << epoch << ".5}\n";
     return trial;
   }
+  /// The newest checkpoint of that run says that it has ended by itself.
+  void end_early(const char* why) const {
+    const fs::path checkpoint = study_->run_of(0) / "checkpoints" / "step-00000040";
+    fs::create_directories(checkpoint);
+    run::Manifest manifest;
+    manifest.position.step = 40;
+    manifest.position.ended = why;
+    std::ofstream(checkpoint / "manifest.json") << run::print_manifest(manifest);
+  }
   StudyTrial kept() { return study_->trials().at(0); }
 
   const TemporaryFolder folder_;
@@ -70,8 +80,26 @@ TEST_F(TrialRecordsTest, AtARungItPauses) {
 
 TEST_F(TrialRecordsTest, ARunThatEndsBeforeItsRungIsFinished) {
   StudyTrial trial = begun(2, 1);
+  end_early("stop.target");
   records_->settle(trial, {});
-  EXPECT_EQ(kept().state, State::finished) << "by the recipe's [stop]";
+  EXPECT_EQ(kept().state, State::finished);
+}
+
+TEST_F(TrialRecordsTest, ARunThatEndsAtItsRungIsFinished) {
+  StudyTrial trial = begun(1, 1);
+  end_early("max_steps");
+  records_->settle(trial, {});
+  EXPECT_EQ(kept().state, State::finished);
+}
+
+TEST_F(TrialRecordsTest, ThereIsMoreOfItsMetricsOnceItHasMeasuredMore) {
+  const StudyTrial trial = begun(3, 1);
+  const uintmax_t one = records_->metrics_bytes(trial);
+  EXPECT_GT(one, 0u);
+  std::ofstream(study_->run_of(0) / "metrics.jsonl", std::ios::app) << "{}\n";
+  EXPECT_EQ(records_->metrics_bytes(trial), one + 3);
+  fs::remove_all(study_->run_of(0));
+  EXPECT_EQ(records_->metrics_bytes(trial), 0u);
 }
 
 TEST_F(TrialRecordsTest, OneThatTheSchedulerCutIsStopped) {

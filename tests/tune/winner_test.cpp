@@ -63,6 +63,17 @@ TEST_F(WinnerTest, AmongEqualTrialsTheBestHasARecipe) {
   EXPECT_NE(read_text(made.best()).find("trial 1,"), std::string::npos);
 }
 
+TEST_F(WinnerTest, AWinnerWhoseRunIsGoneIsNamedOnceWithWhatToDo) {
+  Study made = study({{0.9, 300}});
+  std::vector<std::string> notes;
+  const auto summary = measure_winner(made, made.trials().at(0), "/bin/false", {},
+                                      [&](const std::string& line) { notes.push_back(line); });
+  EXPECT_FALSE(summary.has_value());
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_NE(notes[0].find("the run of the best trial, 0, is gone from '"), std::string::npos) << notes[0];
+  EXPECT_NE(notes[0].find("`weft train " + made.best().string() + "`"), std::string::npos) << notes[0];
+}
+
 TEST_F(WinnerTest, RecipesOfAnEarlierFrontGo) {
   Study made = study({{0.9, 300}, {0.8, 100}});
   write(made);

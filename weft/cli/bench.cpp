@@ -25,6 +25,7 @@
 #include "weft/report/work_report.h"
 #include "weft/step/data_parallel.h"
 #include "weft/step/rank_mesh.h"
+#include "weft/step/sharded_states.h"
 #include "weft/step/virtual_ranks.h"
 
 namespace weft::cli {
@@ -192,7 +193,8 @@ int print_plan(const Benched& benched, bool json) {
 program::StepChoice choose_step(const Library& library, const BenchOptions& options, comm::Communicator* communicator,
                                 const program::Note& note, std::string& input_source) {
   spec::RunSpec spec = spec_of(library, options.choice, 16);
-  step::require_mesh(spec, comm::number_of(communicator));
+  step::require_sharers(spec, comm::number_of(communicator),
+                        {.command = fmt::format("weft bench {} ...", quoted_for_shell(options.choice.model))});
   const int ranks = step::data_ranks(spec, comm::number_of(communicator));
   step::place_of(spec, communicator);  // what cannot be is said first
   RecipeInput found = input_of_recipe(library, options.choice, spec);

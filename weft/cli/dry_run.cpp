@@ -14,7 +14,7 @@
 #include "weft/run/run_directory.h"
 #include "weft/run/starting_recipe.h"
 #include "weft/run/weights_file.h"
-#include "weft/step/sharded_states.h"
+#include "weft/step/step.h"
 
 namespace weft::cli {
 
@@ -72,7 +72,6 @@ std::string describe_disk(const program::Forecast& expected, const spec::RunSpec
 
 int dry_run(const Library& library, const spec::RunSpec& given, const std::string& directory, bool list_init) {
   spec::RunSpec spec = given;
-  step::require_sharers(spec, /*ranks=*/1);
   if (!spec.init.empty())
     for (const std::string& line : run::take_over(library, spec, run::describe_weights(spec.init))) say(line);
   run::RunDirectory::require_free(directory);

@@ -73,7 +73,11 @@ program::StepChoice choose_step(const Library& library, const ExplainOptions& op
   const spec::DataDescription data = run.read_data();
   spec::Stage stage = program::largest_stage(spec, data);
   if (options.batch > 0) stage = {.batch = options.batch, .accumulate = spec.accumulate};
-  step::require_mesh(spec, ranks);
+  const step::RankStart start{.command = "weft explain " + quoted_for_shell(options.run), .sets_keys = false};
+  step::require_mesh(spec, ranks, start);
+  if (const int known = run.ranks(); note && known > 1 && known != ranks)
+    note(fmt::format("this explains the step of {}, and the run had {} ranks; for that, {}",
+                     ranks == 1 ? "one process" : fmt::format("{} ranks", ranks), known, start.of(known)));
   step::place_of(spec, communicator);  // what cannot be is said first
   const int64_t shards_of_rank = step::shards_of_rank(spec, ranks);
   if (spec.virtual_ranks > 0) {

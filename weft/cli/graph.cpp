@@ -75,14 +75,29 @@ std::variant<Graph, SymbolicGraph> read_graph(const Library& library, const Grap
   }
 }
 
+/// Those that divide each batch, where the spec leaves it to the number of ranks: as the run was started, or as few as
+/// do what the spec says. What is assumed of ranks that divide more than the batch is said.
+int64_t data_ranks_of(const spec::RunSpec& spec, int ranks_of_run) {
+  const int64_t others = spec.mesh.tensor * spec.mesh.pipeline;
+  if (ranks_of_run > 0 && ranks_of_run % others == 0) return ranks_of_run / others;
+  const bool shares_along_data = spec.shard.zero > 0 || spec.shard.experts == "data";
+  const int64_t data = shares_along_data ? 2 : 1;
+  if (others * data > 1)
+    say(fmt::format("assumed {} ranks, of which {} along mesh.data; --set mesh.data=N says another number",
+                    others * data, data));
+  return data;
+}
+
 /// Of a model or of a run, which may be told otherwise by every option. `spec`: what it is of.
 Graph build_graph(const Library& library, const GraphOptions& options, spec::RunSpec& spec) {
   const ModelChoice& choice = options.choice;
   models::ModelInput input;
+  int ranks_of_run = 0;  // not known
   std::error_code code;
   if (std::filesystem::is_directory(choice.model, code)) {
     const run::RunDirectory run = run::RunDirectory::open(choice.model);
     spec = run.read_spec(library);
+    ranks_of_run = run.ranks();
     if (choice.batch != 0) spec::set_field(spec, "batch", choice.batch, "--batch", library);
     if (!choice.precision.empty()) spec::set_field(spec, "precision", choice.precision, "--precision", library);
     if (!choice.precision_of.empty())
@@ -104,7 +119,8 @@ Graph build_graph(const Library& library, const GraphOptions& options, spec::Run
   }
   spec::choose_automatic_precision(spec, *library.device.make({}));
   if (options.inference) return step::build_prediction_step(library, spec, input);
-  const int ranks = static_cast<int>(std::max<int64_t>(spec.mesh.data, 1));
+  if (spec.mesh.data == 0) spec.mesh.data = data_ranks_of(spec, ranks_of_run);
+  const int ranks = static_cast<int>(spec.mesh.data);
   if (input.batch % ranks != 0)
     fail(ErrorKind::usage, "--batch {}: {} ranks cannot divide it (mesh.data); choose a multiple of them", input.batch,
          ranks);

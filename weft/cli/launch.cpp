@@ -257,7 +257,11 @@ int launch_here(const Library& library, const LaunchOptions& options, const std:
 
 int launch_command(const Library& library, const LaunchOptions& options, const std::string& program) {
   if (options.words.empty() || options.words.front() != "train")
-    fail(ErrorKind::usage, "weft launch starts `weft train`; write `weft launch -n {} -- train ...`", options.ranks);
+    fail(
+        ErrorKind::usage,
+        "weft launch starts `weft train`; write `weft launch -n {0} -- train ...`, and other commands on several ranks "
+        "as `mpirun -n {0} weft {1}`",
+        options.ranks, options.words.empty() ? "explain RUN" : fmt::format("{}", fmt::join(options.words, " ")));
   const std::string run = run_of(options.words);
   if ((options.restarts > 0 || options.slurm) && run.empty())
     fail(ErrorKind::usage, "{} wants to know the run directory; add --run DIR to the options of train",

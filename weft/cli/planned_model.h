@@ -16,7 +16,7 @@ struct PlanOptions {
   double budget = 0;  // 0: none
   bool interpolate = false, spot = false, averaging = false, largest_batch = false, json = false;
 
-  bool searches() const { return !deadline.empty() || budget > 0 || !clusters.empty() || !svg.empty() || spot; }
+  bool searches() const { return !deadline.empty() || budget != 0 || !clusters.empty() || !svg.empty() || spot; }
 };
 
 /// What the options say of the model, --strategy among the keys.

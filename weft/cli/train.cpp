@@ -186,9 +186,35 @@ void print_result(const run::RunOutcome& outcome, const Library& library, const 
                            : s.item == "images"         ? "IMAGE.png"
                            : s.item == "rows"           ? "ROWS.csv"
                                                         : "LINES.txt";
-  fmt::print("{0}\nrun directory: {4}\nnext, try:\n  {2} eval {1}\n  {2} explain {1}\n  {2} predict {1} {3}\n",
+  // As many ranks explain the step that the run had; a mesh is that of no other number.
+  const std::string launcher = s.ranks > 1 ? fmt::format("mpirun -n {} ", s.ranks) : "";
+  fmt::print("{0}\nrun directory: {4}\nnext, try:\n  {2} eval {1}\n  {5}{2} explain {1}\n  {2} predict {1} {3}\n",
              report::result_table(s, library).text(), run, quoted_for_shell(program), file,
-             printable(outcome.directory.string()));
+             printable(outcome.directory.string()), launcher);
+}
+
+/// With as many ranks as now.
+std::string resuming_command(const run::RunOutcome& outcome, const std::string& program,
+                             const comm::Communicator* ranks) {
+  const int count = comm::number_of(ranks);
+  return fmt::format("{} {}train --resume {}", quoted_for_shell(program),
+                     count > 1 ? fmt::format("launch -n {} -- ", count) : "",
+                     quoted_for_shell(outcome.directory.string()));
+}
+
+/// What --dry-run measures is a step of one process.
+[[noreturn]] void fail_dry_run_of_ranks(const TrainOptions& options, int64_t ranks) {
+  const std::string of = !options.recipe.empty() ? options.recipe : options.model.value_or("MODEL");
+  fail(ErrorKind::usage,
+       "--dry-run measures steps of one process, and these are steps of {0} ranks; `weft plan {1} --ranks {0}`, with "
+       "the same --set and --batch, says what they take",
+       ranks, quoted_for_shell(of));
+}
+
+/// The fewest that train it.
+int64_t ranks_wanted(const spec::RunSpec& spec) {
+  const int64_t data = std::max<int64_t>(spec.mesh.data, spec.shard.zero > 0 && spec.mesh.data == 0 ? 2 : 1);
+  return spec.mesh.tensor * spec.mesh.pipeline * data;
 }
 
 run::RunOutcome train_or_resume(const Library& library, const TrainOptions& options, comm::Communicator* ranks,
@@ -221,8 +247,8 @@ int train_until_stopped(const Library& library, const TrainOptions& options, con
   if (!comm::is_first(ranks)) return outcome.finished ? 0 : stopped_code;
   if (outcome.paused) {
     if (!options.quiet)
-      say(fmt::format("paused after {} epochs; go on with `{} train --resume {}`", outcome.epochs_done,
-                      quoted_for_shell(program), quoted_for_shell(outcome.directory.string())));
+      say(fmt::format("paused after {} epochs; go on with `{}`", outcome.epochs_done,
+                      resuming_command(outcome, program, ranks)));
     return 0;
   }
   if (!outcome.finished && outcome.directory.empty()) {
@@ -230,8 +256,8 @@ int train_until_stopped(const Library& library, const TrainOptions& options, con
     return train::kInterruptedExitCode;
   }
   if (!outcome.finished) {
-    say(fmt::format("interrupted after step {}; go on with `{} train --resume {}`", outcome.steps_done,
-                    quoted_for_shell(program), quoted_for_shell(outcome.directory.string())));
+    say(fmt::format("interrupted after step {}; go on with `{}`", outcome.steps_done,
+                    resuming_command(outcome, program, ranks)));
     return train::kInterruptedExitCode;
   }
   if (options.json)
@@ -244,10 +270,14 @@ int train_until_stopped(const Library& library, const TrainOptions& options, con
 int train_command(const Library& library, const TrainOptions& options, const std::string& program,
                   comm::Communicator* ranks) {
   if (options.dry_run) {
-    if (ranks != nullptr || !options.resume.empty())
-      fail(ErrorKind::usage, "--dry-run is for a new run on one process; leave {} away",
-           ranks != nullptr ? "the launcher" : "--resume");
-    return dry_run(library, spec_from(library, options, /*is_alone=*/true), options.run, options.list_init);
+    spec::RunSpec spec;
+    comm::on_all_ranks(ranks, "options", [&] {
+      if (!options.resume.empty()) fail(ErrorKind::usage, "--dry-run is for a new run; leave --resume away");
+      if (ranks != nullptr) fail_dry_run_of_ranks(options, comm::number_of(ranks));
+      spec = spec_from(library, options, /*is_alone=*/true);
+      if (const int64_t wanted = ranks_wanted(spec); wanted > 1) fail_dry_run_of_ranks(options, wanted);
+    });
+    return dry_run(library, spec, options.run, options.list_init);
   }
   const train::InterruptGuard interrupt;
   return train_until_stopped(library, options, program, ranks, [&] { return interrupt.requested(); });

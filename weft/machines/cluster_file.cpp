@@ -17,6 +17,7 @@ namespace weft::machines {
 
 namespace {
 
+constexpr double kMostFailures = 1;  // of a device in an hour
 constexpr const char* kProbe = "measure it with `weft cluster probe`, or write what the link's maker says";
 
 comm::LinkCosts link_of(SectionReader& section) {
@@ -157,7 +158,13 @@ void read_what_goes_wrong(const toml::table& file, const std::string& path, Clus
   SectionReader failures(section_of(file, "failures", path), path, "failures");
   Failures& f = cluster.failures;
   f.per_device_hour = failures.at_least_zero_or("per_device_hour", 0, "such as 2e-5: one in 50,000 device-hours");
-  f.spot_interruptions_per_host_hour = failures.at_least_zero_or("spot_interruptions_per_host_hour", 0, "");
+  if (f.per_device_hour > kMostFailures)
+    failures.wrong("per_device_hour", fmt::format("is above {:g}, so that no run would end", kMostFailures),
+                   "write failures of one device in an hour, such as 2e-5");
+  if (failures.has("spot_interruptions_per_host_hour"))
+    f.spot_interruptions_per_host_hour =
+        failures.at_least_zero_or("spot_interruptions_per_host_hour", 0, "of one host in an hour, such as 0.05");
+  failures.knows("spot_interruptions_per_host_hour");
   f.restart_seconds = failures.at_least_zero_or("restart_seconds", f.restart_seconds, "until steps run again");
   f.repair_seconds = failures.at_least_zero_or("repair_seconds", f.repair_seconds, "until a host is there again");
   f.checkpoint_bytes_per_second =
@@ -187,6 +194,15 @@ auto read_named(const std::string& name, const char* what, const std::vector<Shi
 }
 
 }  // namespace
+
+void require_interruptions(const ClusterFile& cluster) {
+  if (cluster.price.spot_per_host_hour <= 0 || cluster.failures.spot_interruptions_per_host_hour) return;
+  fail(ErrorKind::data,
+       "'{}': failures.spot_interruptions_per_host_hour is missing beside price.spot_per_host_hour, so that spot "
+       "machines "
+       "would look as if nothing interrupted them; write it, such as 0.05, or remove the price",
+       cluster.file);
+}
 
 ClusterFile parse_cluster(std::string_view text, const std::string& path) {
   const toml::table file = parse_machine_file(text, path);

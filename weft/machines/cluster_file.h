@@ -31,7 +31,7 @@ struct Price {
 /// What goes wrong, and what it costs. Rates are of a Poisson process.
 struct Failures {
   double per_device_hour = 0;
-  double spot_interruptions_per_host_hour = 0;
+  std::optional<double> spot_interruptions_per_host_hour;  // empty: not given
   double restart_seconds = 300;              // from a failure until steps run again, on hosts that are there
   double repair_seconds = 4 * 3600;          // until a host that failed is there again
   double checkpoint_bytes_per_second = 1e9;  // of each host, to where checkpoints lie
@@ -86,6 +86,10 @@ ClusterFile parse_cluster(std::string_view text, const std::string& path);
 ClusterFile read_cluster(const std::string& name);
 /// The same of a device.
 DeviceFile read_device(const std::string& name);
+
+/// Error(data) naming the file where it has a price of spot machines but not how often they are interrupted, so that
+/// they would look as if they never were.
+void require_interruptions(const ClusterFile& cluster);
 
 /// All *.toml of a directory that are cluster files, by name. Error(usage) where it holds none.
 std::vector<ClusterFile> read_clusters(const std::string& directory);

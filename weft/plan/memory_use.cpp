@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "weft/graph/collective.h"
 #include "weft/graph/recomputed.h"
 
 namespace weft {
@@ -13,15 +14,16 @@ bool is_of_gradients(const GraphOutput& output) {
   return output.name == "gradient_norm" || output.name == "own_gradient";
 }
 
-/// For each value: does a graph output of the forward part depend on it?
+/// For each value: does a graph output of the forward part, or what a stage of a pipeline sends forward, depend on it?
 std::vector<bool> find_forward(const Graph& graph) {
   std::vector<bool> forward(graph.values().size(), false);
   for (const GraphOutput& output : graph.outputs())
     if (!is_of_gradients(output)) forward[static_cast<size_t>(output.value.index)] = true;
   for (size_t index = graph.nodes().size(); index-- > 0;) {
     const Node& node = graph.nodes()[index];
-    const bool any = std::any_of(node.outputs.begin(), node.outputs.end(),
-                                 [&](ValueId value) { return forward[static_cast<size_t>(value.index)]; });
+    const bool is_sent = node.op->name == kSendStart && node.attributes.boolean("forward");
+    const bool any = is_sent || std::any_of(node.outputs.begin(), node.outputs.end(),
+                                            [&](ValueId value) { return forward[static_cast<size_t>(value.index)]; });
     // All results of a forward node are forward: masks and statistics are saved there for the backward part.
     for (const auto* values : {&node.inputs, &node.outputs})
       for (const ValueId value : *values)

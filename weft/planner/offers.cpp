@@ -139,14 +139,16 @@ std::string machine_of(const Candidate& candidate) {
 }
 
 std::string cost_text(const predict::Interval& cost, const std::string& currency) {
-  return cost.expected > 0 ? fmt::format("{:.2f} ({:.2f} to {:.2f}) {}", cost.expected, cost.low, cost.high, currency)
+  return cost.expected > 0 ? fmt::format("{} ({} to {}) {}", predict::in_money(cost.expected),
+                                         predict::in_money(cost.low), predict::in_money(cost.high), currency)
                            : "no price";
 }
 
 std::string goal_text(const Goal& goal) {
   std::string text;
   if (goal.deadline_seconds) text += human_duration(*goal.deadline_seconds);
-  if (goal.budget) text += fmt::format("{}a budget of {:.2f}", text.empty() ? "" : " and ", *goal.budget);
+  if (goal.budget)
+    text += fmt::format("{}a budget of {}", text.empty() ? "" : " and ", predict::in_money(*goal.budget));
   return text;
 }
 

@@ -10,8 +10,8 @@ namespace weft::planner {
 Restarts restarts_of(const machines::ClusterFile& cluster, int64_t hosts, bool spot, double seconds, double state_bytes,
                      bool shared) {
   const machines::Failures& failures = cluster.failures;
-  const double per_host_hour =
-      failures.per_device_hour * cluster.devices_per_host + (spot ? failures.spot_interruptions_per_host_hour : 0);
+  const double per_host_hour = failures.per_device_hour * cluster.devices_per_host +
+                               (spot ? failures.spot_interruptions_per_host_hour.value_or(0) : 0);
   Restarts found;
   if (per_host_hour <= 0 || seconds <= 0) return found;
   const auto count = static_cast<double>(hosts);

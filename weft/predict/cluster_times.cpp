@@ -100,7 +100,9 @@ void add_energy_and_cost(Prediction& prediction, const machines::ClusterFile& cl
                                devices * cluster.device->peak_watts};
   }
   if (cluster.price.per_host_hour > 0)
-    prediction.cost = Cost{seconds.times(hosts * cluster.price.per_host_hour / 3600), cluster.price.currency};
+    prediction.cost = Cost{.amount = seconds.times(hosts * cluster.price.per_host_hour / 3600),
+                           .per_hour = hosts * cluster.price.per_host_hour,
+                           .currency = cluster.price.currency};
 }
 
 }  // namespace weft::predict

@@ -28,7 +28,12 @@ constexpr double kSharedLatencySeconds = 2e-5;  // of ranks on one host (program
 class Planning {
  public:
   Planning(const Library& library, const PlannedModel& model, const Strategy& strategy, const Place& place)
-      : library_(library), model_(model), strategy_(strategy), cluster_(place.cluster), spec_(model.spec) {
+      : library_(library),
+        model_(model),
+        strategy_(strategy),
+        cluster_(place.cluster),
+        seeks_least_memory_(place.seeks_least_memory),
+        spec_(model.spec) {
     apply(strategy, spec_);
     PlaceTimes times = times_at(place, strategy);
     costs_.costs = std::move(times.costs);
@@ -58,8 +63,9 @@ class Planning {
 
   int64_t loading_bytes() const { return model_.loading_bytes ? model_.loading_bytes(strategy_.data()) : 0; }
 
-  /// Of one shape of a step of all ranks, on one of them; `least_possible`: in as little memory as can be.
-  std::unique_ptr<program::PlannedStep> plan(const spec::Stage& stage, int rank, bool least_possible = false) {
+  /// Of one shape of a step of all ranks, on one of them.
+  std::unique_ptr<program::PlannedStep> plan(const spec::Stage& stage, int rank,
+                                             std::optional<LeastMemory> least = std::nullopt) {
     spec::RunSpec spec = spec_;
     spec::StepShape own = stage.shape();
     own.batch = part_of_batch(stage.batch);
@@ -68,17 +74,20 @@ class Planning {
     if (shards > 1) own.batch = step::samples_at_a_time(spec, stage.batch, sharers);
     spec.batch = own.batch;
     spec.accumulate = stage.accumulate;
-    program::StepChoice choice{
-        .spec = spec,
-        .input = model_.input(own),
-        .batches = stage.accumulate * std::max<int64_t>(1, shards),
-        .evaluation_memory = static_cast<int64_t>(memory_),
-        .limit = [spec, beside = loading_bytes(), least_possible](program::StepCache& steps, int64_t other) {
-          if (least_possible)
-            steps.limit_arena(1);
-          else
-            program::keep_to_memory_limit(steps, spec, other + beside);
-        }};
+    program::StepChoice choice{.spec = spec,
+                               .input = model_.input(own),
+                               .batches = stage.accumulate * std::max<int64_t>(1, shards),
+                               .evaluation_memory = static_cast<int64_t>(memory_),
+                               .limit = [spec, beside = loading_bytes(), least, seeks = seeks_least_memory_](
+                                            program::StepCache& steps, int64_t other) {
+                                 const spec::StepShape shape(spec.batch);
+                                 if (!least)
+                                   program::keep_to_memory_limit(steps, spec, other + beside, shape, seeks);
+                                 else if (*least == LeastMemory::of_one_search)
+                                   steps.limit_arena(1);
+                                 else
+                                   program::keep_to_least_arena(steps, shape);
+                               }};
     choice.input.batch = own.batch;
     // Cut graphs are those of ranks, of whom one is planned.
     return planned(
@@ -102,10 +111,10 @@ class Planning {
   }
 
   /// What a search for as little as possible finds.
-  int64_t least(const spec::Stage& stage) {
+  int64_t least(const spec::Stage& stage, LeastMemory how) {
     int64_t most = 0;
     for (const int rank : different_ranks()) {
-      const std::unique_ptr<program::PlannedStep> step = plan(stage, rank, /*least_possible=*/true);
+      const std::unique_ptr<program::PlannedStep> step = plan(stage, rank, how);
       // With a memory limit, evaluations gather by layer unless the recipe says otherwise.
       const int64_t gathered = spec_.evaluation.weights == "once" ? step->gathered_bytes() : 0;
       const int64_t beside = gathered + loading_bytes() + step->message_buffer_bytes();
@@ -160,7 +169,7 @@ class Planning {
 
   std::string least_of(const spec::Stage& stage, const MemoryPrediction& memory) {
     if (!spec_.memory_limit.empty()) return "choose a smaller --batch";
-    const auto bytes = static_cast<double>(least(stage));
+    const auto bytes = static_cast<double>(least(stage, LeastMemory::of_many_searches));
     std::string least = human_bytes(bytes);
     if (bytes > memory_) {
       if (static_cast<double>(memory.states) > memory_)
@@ -179,6 +188,7 @@ class Planning {
   const PlannedModel& model_;
   const Strategy strategy_;
   const machines::ClusterFile* const cluster_;
+  const bool seeks_least_memory_;
   spec::RunSpec spec_;
   program::CostProfile costs_;
   Sources sources_;
@@ -349,13 +359,14 @@ MemoryPrediction memory_on(const Library& library, const PlannedModel& model, co
   return fullest;
 }
 
-int64_t least_memory(const Library& library, const PlannedModel& model, const Strategy& strategy, const Place& place) {
+int64_t least_memory(const Library& library, const PlannedModel& model, const Strategy& strategy, const Place& place,
+                     LeastMemory how) {
   Planning planning(library, model, strategy, place);
   spec::RunSpec of_course = model.spec;
   of_course.accumulate = strategy.accumulate;
   of_course.batch = strategy.batch;
   int64_t most = 0;
-  for (const spec::Stage& stage : spec::stages_of(of_course)) most = std::max(most, planning.least(stage));
+  for (const spec::Stage& stage : spec::stages_of(of_course)) most = std::max(most, planning.least(stage, how));
   return most;
 }
 

@@ -35,6 +35,8 @@ struct Place {
   const machines::ClusterFile* cluster = nullptr;  // null: ranks on this host, which share its cores
   /// Times of nodes on this machine with so many threads; for a cluster of devices like the one here, and for none.
   std::function<NodeTimes(int64_t threads)> times_here = {};
+  /// Where a memory limit cannot be kept, the error says the least that can. False saves that time: for one of many.
+  bool seeks_least_memory = true;
 };
 
 /// By what steps on the place are planned, and what their nodes take on the slowest of the strategy's ranks there.
@@ -63,7 +65,9 @@ MemoryPrediction memory_on(const Library& library, const PlannedModel& model, co
                            const Place& place);
 
 /// The least memory of a rank that would do: of the fullest rank in the fullest stage, with as much computed twice, or
-/// in a file, as can be.
-int64_t least_memory(const Library& library, const PlannedModel& model, const Strategy& strategy, const Place& place);
+/// in a file, as can be. One search ends above what many, each for less than the one before, come to.
+enum class LeastMemory { of_one_search, of_many_searches };
+int64_t least_memory(const Library& library, const PlannedModel& model, const Strategy& strategy, const Place& place,
+                     LeastMemory how = LeastMemory::of_many_searches);
 
 }  // namespace weft::predict

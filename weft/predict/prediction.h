@@ -32,7 +32,8 @@ struct Energy {
 };
 
 struct Cost {
-  Interval amount;
+  Interval amount;      // of the run; 0 where nothing says how long it is
+  double per_hour = 0;  // of all hosts
   std::string currency = "USD";
 };
 
@@ -78,5 +79,7 @@ Prediction prediction_from(const nlohmann::json& json, const std::string& file);
 std::string describe(const Prediction& prediction);
 /// "0.21 s (0.19 to 0.23 s)"
 std::string in_words(const Interval& seconds);
+/// "24.50"; below a tenth with two significant digits.
+std::string in_money(double amount);
 
 }  // namespace weft::predict

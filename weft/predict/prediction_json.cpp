@@ -129,7 +129,9 @@ ordered_json to_json(const Prediction& prediction, bool with_timeline) {
     root["energy"] = {{"kilowatt_hours", to_json(prediction.energy->kilowatt_hours)},
                       {"peak_watts", prediction.energy->peak_watts}};
   if (prediction.cost)
-    root["cost"] = {{"amount", to_json(prediction.cost->amount)}, {"currency", prediction.cost->currency}};
+    root["cost"] = {{"amount", to_json(prediction.cost->amount)},
+                    {"per_hour", prediction.cost->per_hour},
+                    {"currency", prediction.cost->currency}};
   if (prediction.to_target) root["to_target"] = to_json(*prediction.to_target);
   return root;
 }
@@ -165,8 +167,9 @@ Prediction prediction_from(const json& root, const std::string& file) {
       prediction.energy = {interval_from(root.at("energy").at("kilowatt_hours")),
                            root.at("energy").at("peak_watts").get<double>()};
     if (root.contains("cost"))
-      prediction.cost = {interval_from(root.at("cost").at("amount")),
-                         root.at("cost").at("currency").get<std::string>()};
+      prediction.cost = Cost{.amount = interval_from(root.at("cost").at("amount")),
+                             .per_hour = root.at("cost").value("per_hour", 0.0),
+                             .currency = root.at("cost").at("currency").get<std::string>()};
     if (root.contains("to_target")) {
       const json& row = root.at("to_target");
       prediction.to_target = TimeToTarget{.metric = row.at("metric").get<std::string>(),

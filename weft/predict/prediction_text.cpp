@@ -83,9 +83,20 @@ std::string timeline_text(const Prediction& prediction) {
   return text + "F forward  B backward  U update  X exchange waited for  T file  x under way\n";
 }
 
-std::string amount(const Cost& cost) {
-  return fmt::format("{:.2f} {} ({:.2f} to {:.2f})", cost.amount.expected, cost.currency, cost.amount.low,
-                     cost.amount.high);
+constexpr const char* kUnknownLength = "how long the run is, is not known: --samples N says it";
+
+std::string cost_text(const Cost& cost) {
+  if (cost.amount.expected <= 0)
+    return fmt::format("{} {} per hour; {}", in_money(cost.per_hour), cost.currency, kUnknownLength);
+  return fmt::format("{} {} ({} to {})", in_money(cost.amount.expected), cost.currency, in_money(cost.amount.low),
+                     in_money(cost.amount.high));
+}
+
+std::string energy_text(const Energy& energy) {
+  const Interval& all = energy.kilowatt_hours;
+  if (all.expected <= 0) return fmt::format("up to {:.4g} W; {}", energy.peak_watts, kUnknownLength);
+  return fmt::format("{:.3g} kWh ({:.3g} to {:.3g}), up to {:.4g} W", all.expected, all.low, all.high,
+                     energy.peak_watts);
 }
 
 std::string to_target_text(const TimeToTarget& target) {
@@ -97,6 +108,10 @@ std::string to_target_text(const TimeToTarget& target) {
 }
 
 }  // namespace
+
+std::string in_money(double amount) {
+  return amount >= 0.1 || amount <= 0 ? fmt::format("{:.2f}", amount) : fmt::format("{:.2g}", amount);
+}
 
 std::string in_words(const Interval& seconds) {
   return fmt::format("{} ({} to {})", human_duration(seconds.expected), human_duration(seconds.low),
@@ -125,12 +140,8 @@ std::string describe(const Prediction& prediction) {
   }
   for (const LinkTraffic& link : prediction.traffic)
     table.add_row({"traffic", fmt::format("{} per step and direction {}", bytes(link.bytes), link.link)});
-  if (prediction.energy)
-    table.add_row(
-        {"energy", fmt::format("{:.3g} kWh ({:.3g} to {:.3g}), up to {:.4g} W",
-                               prediction.energy->kilowatt_hours.expected, prediction.energy->kilowatt_hours.low,
-                               prediction.energy->kilowatt_hours.high, prediction.energy->peak_watts)});
-  if (prediction.cost) table.add_row({"cost", amount(*prediction.cost)});
+  if (prediction.energy) table.add_row({"energy", energy_text(*prediction.energy)});
+  if (prediction.cost) table.add_row({"cost", cost_text(*prediction.cost)});
   if (prediction.to_target) table.add_row({"target", to_target_text(*prediction.to_target)});
   table.add_row(
       {"known from", fmt::format("{}; of the computing {} is measured, {} interpolated, {} from rates",

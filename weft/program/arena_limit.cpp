@@ -39,12 +39,34 @@ int64_t memory_limit_of(const spec::RunSpec& spec) {
   return spec.memory_limit.empty() ? INT64_MAX : parse_bytes(spec.memory_limit).value();
 }
 
+int64_t keep_to_least_arena(StepCache& steps, const spec::StepShape& shape) {
+  constexpr int kMostTries = 8;
+  constexpr double kStep = 0.98;
+  const auto arena_within = [&](int64_t limit) {
+    steps.limit_arena(limit);
+    return steps.compiled(shape).plan.arena_bytes;
+  };
+  int64_t limit = arena_within(1), least = INT64_MAX;
+  for (int tried = 0; tried < kMostTries; ++tried) {
+    const int64_t bytes = arena_within(limit);
+    if (bytes <= limit) {
+      least = bytes;
+      limit = static_cast<int64_t>(kStep * static_cast<double>(bytes));
+    } else if (least != INT64_MAX) {
+      break;
+    } else {
+      limit = static_cast<int64_t>(static_cast<double>(limit) / kStep);
+    }
+  }
+  return arena_within(std::min(least, limit));
+}
+
 void keep_to_memory_limit(StepCache& steps, const spec::RunSpec& spec, int64_t other_bytes) {
   keep_to_memory_limit(steps, spec, other_bytes, spec.batch);
 }
 
 void keep_to_memory_limit(StepCache& steps, const spec::RunSpec& spec, int64_t other_bytes,
-                          const spec::StepShape& shape) {
+                          const spec::StepShape& shape, bool seeks_least) {
   if (spec.memory_limit.empty()) return;
   const int64_t limit = memory_limit_of(spec);
   if (other_bytes >= limit)
@@ -53,16 +75,19 @@ void keep_to_memory_limit(StepCache& steps, const spec::RunSpec& spec, int64_t o
          "smaller batch, a smaller model or a higher limit",
          spec.memory_limit, bytes(other_bytes));
   steps.limit_arena(limit - other_bytes);
+  if (steps.compiled(shape).plan.arena_bytes <= limit - other_bytes) return;
+  if (seeks_least) keep_to_least_arena(steps, shape);
   const CompiledStep& compiled = steps.compiled(shape);
-  if (compiled.plan.arena_bytes <= limit - other_bytes) return;
   const PlannedNode& peak = compiled.plan.steps[static_cast<size_t>(compiled.plan.peak_step)];
   fail(ErrorKind::usage,
-       "memory_limit = {}: '{}' with batch {} needs at least {}, however much is computed twice{}: {} of parameters, "
-       "optimiser state and batches, and {} while '{}' runs; {}; choose a batch below {} with "
-       "accumulate = {}, or a higher limit{}",
+       "memory_limit = {}: '{}' with batch {} takes {}{}, with what can be computed twice{}: {} of parameters, "
+       "optimiser "
+       "state and batches, and {} while '{}' runs; {}; choose a batch below {} with accumulate = {}, or a higher "
+       "limit{}",
        spec.memory_limit, spec.model.name, shape.batch, bytes(other_bytes + compiled.plan.arena_bytes),
-       spec.offload.empty() ? "" : " or kept in a file", bytes(other_bytes), bytes(compiled.plan.arena_bytes),
-       compiled.graph.node_name(peak.node), describe_largest_step(compiled), shape.batch, 2 * spec.accumulate,
+       seeks_least ? " at the least" : "", spec.offload.empty() ? "" : " or kept in a file", bytes(other_bytes),
+       bytes(compiled.plan.arena_bytes), compiled.graph.node_name(peak.node), describe_largest_step(compiled),
+       shape.batch, 2 * spec.accumulate,
        spec.offload.empty() ? ", or let activations lie in a file: offload = DIR" : "");
 }
 

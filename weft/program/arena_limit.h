@@ -18,10 +18,16 @@ int64_t memory_limit_of(const spec::RunSpec& spec);
 /// activations and, with spec.offload, keeps them in a file. `other_bytes` is the planned memory outside the arena.
 /// Does nothing where there is no limit. Error(usage) where the limit cannot be met, with the least limit that can be,
 /// the cause, and the next step.
+/// `seeks_least`: false, where the error is not shown to the user, saves the time that the least limit takes.
 void keep_to_memory_limit(StepCache& steps, const spec::RunSpec& spec, int64_t other_bytes,
-                          const spec::StepShape& shape);
+                          const spec::StepShape& shape, bool seeks_least = true);
 /// Of the spec's own batch.
 void keep_to_memory_limit(StepCache& steps, const spec::RunSpec& spec, int64_t other_bytes);
+
+/// Brings the step of this shape into as little arena as weft can by recomputation, and with `offload` a file. A search
+/// for less memory than there can be ends with more than one for a limit just above: so this tries limits, the next one
+/// 2 % below what the last one took. Returns the bytes of the arena.
+int64_t keep_to_least_arena(StepCache& steps, const spec::StepShape& shape);
 
 /// Error(usage) where a step other than the training step exceeds the limit with an arena of `arena_bytes`.
 void require_memory_limit(const spec::RunSpec& spec, int64_t other_bytes, int64_t arena_bytes);

@@ -13,6 +13,7 @@
 #include "weft/data/dataset/data_spec.h"
 #include "weft/data/open_dataset.h"
 #include "weft/data/validation_part.h"
+#include "weft/step/micro_batches.h"
 
 namespace weft::program {
 
@@ -284,6 +285,7 @@ data::LoaderOptions training_loader_options(const spec::RunSpec& spec, const spe
     if (std::optional<data::PixelChange> change = entry.make(augment)) options.augment.changes.push_back(*change);
   options.mix = {augment.mixup, augment.cutmix};
   options.grains = spec.balance.grains;
+  options.turns = step::micro_batches_of(spec);
   options.augment.padding = augment.padding == "reflect" ? data::Padding::reflect : data::Padding::zero;
   options.augment.flip = augment.flip == "random"        ? data::Flip::random
                          : augment.flip == "alternating" ? data::Flip::alternating

@@ -7,10 +7,12 @@
 #include "weft/base/cores.h"
 #include "weft/base/error.h"
 #include "weft/base/format.h"
+#include "weft/comm/on_all_ranks.h"
 #include "weft/program/arena_limit.h"
 #include "weft/run/long_texts.h"
 #include "weft/run/weights_file.h"
 #include "weft/spec/run_spec.h"
+#include "weft/step/rank_mesh.h"
 
 namespace weft::run {
 
@@ -78,6 +80,8 @@ void note_beginning(program::PreparedRun& run, const RunOptions& options) {
   for (const std::string& key :
        spec::keys_without_effect(run.spec, run.run_data.description.info.target_kind(), run.library))
     options.note(key + " has no effect");
+  if (run.spec.shard.experts == "data" && step::data_ranks(run.spec, comm::number_of(run.ranks)) == 1)
+    options.note("shard.experts = 'data' with one rank along mesh.data has no effect");
   const std::string twice = program::describe_recompute(run.training.compiled(run.largest()), run.spec);
   if (!twice.empty()) options.note(twice);
   const std::string offloaded = program::describe_offload(run.training.compiled(run.largest()), run.spec);

@@ -1,6 +1,7 @@
 #include "weft/run/chosen_strategy.h"
 
 #include <optional>
+#include <utility>
 
 #include "weft/comm/measure/measure.h"
 #include "weft/comm/on_all_ranks.h"
@@ -22,7 +23,23 @@ std::optional<machines::ClusterFile> cluster_of(comm::Communicator* ranks, const
   return machines::parse_cluster(comm::cluster_text(*ranks, costs), "cluster.toml");
 }
 
+std::string text_by(const Library& library, const predict::Strategy& chosen, spec::RunSpec spec) {
+  search::apply_choice(chosen, spec);
+  return spec::print_recipe(spec, library);
+}
+
+spec::RunSpec parsed(const Library& library, const std::string& text) {
+  spec::RunSpec spec;
+  spec::apply_recipe(spec, text, "spec.toml", library);
+  spec::resolve(spec, library);
+  return spec;
+}
+
 }  // namespace
+
+spec::RunSpec chosen_spec(const Library& library, const predict::Strategy& chosen, spec::RunSpec spec) {
+  return parsed(library, text_by(library, chosen, std::move(spec)));
+}
 
 void choose_strategy(const Library& library, spec::RunSpec& spec, comm::Communicator* ranks,
                      const std::function<void(const std::string&)>& note) {
@@ -39,14 +56,9 @@ void choose_strategy(const Library& library, spec::RunSpec& spec, comm::Communic
     const search::Choice choice = search::choose_strategy(
         library, model, place, predict::strategy_of(spec, comm::number_of(ranks), comm::ranks_of_host(ranks)));
     say(search::describe(choice));
-    spec::RunSpec chosen = spec;
-    search::apply_choice(choice.strategy(), chosen);
-    return spec::print_recipe(chosen, library);
+    return text_by(library, choice.strategy(), spec);
   });
-  spec::RunSpec chosen;
-  spec::apply_recipe(chosen, text, "spec.toml", library);
-  spec::resolve(chosen, library);
-  spec = std::move(chosen);
+  spec = parsed(library, text);
 }
 
 }  // namespace weft::run

@@ -6,6 +6,7 @@
 
 #include "weft/comm/communicator.h"
 #include "weft/library/library.h"
+#include "weft/predict/strategy.h"
 #include "weft/spec/run_spec.h"
 
 namespace weft::run {
@@ -14,5 +15,8 @@ namespace weft::run {
 /// happens. All ranks call it together; null: the process is alone. Error(usage) where no strategy fits.
 void choose_strategy(const Library& library, spec::RunSpec& spec, comm::Communicator* ranks,
                      const std::function<void(const std::string&)>& note);
+
+/// The recipe by the strategy that was chosen for it, resolved.
+spec::RunSpec chosen_spec(const Library& library, const predict::Strategy& chosen, spec::RunSpec spec);
 
 }  // namespace weft::run

@@ -41,8 +41,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr const char* kRanksKey = "ranks";
-
 /// Takes a fresh run directory back unless training begins.
 class FreshDirectoryGuard {
  public:
@@ -82,14 +80,6 @@ void require_same_spec(const RunDirectory& directory, const Checkpoint& checkpoi
   if (of_checkpoint == hash || changes_lead(directory.changes(), of_checkpoint, hash)) return;
   fail(ErrorKind::data, "checkpoint '{}' belongs to another spec.toml; put the original one back, or start a new run",
        checkpoint.path.string());
-}
-
-/// That it had when it was last begun or gone on with; 1 where that is not known.
-int ranks_of_run(const RunDirectory& directory) {
-  std::error_code code;
-  if (!fs::exists(directory.plan(), code)) return 1;
-  const nlohmann::json plan = nlohmann::json::parse(read_text(directory.plan()), nullptr, /*allow_exceptions=*/false);
-  return plan.is_object() ? plan.value(kRanksKey, 1) : 1;
 }
 
 /// The summary of a run whose last step is done; nullopt where there is more to do.
@@ -238,7 +228,7 @@ Resumption resumption_of(const Library& library, const RunDirectory& directory, 
          threads, directory.path().string(), spec.threads);
   if (spec.virtual_ranks > 0) threads = spec.threads;
   // Threads are those of each rank.
-  if (threads == 0 && ranks_of_run(directory) != comm::number_of(options.ranks)) threads = available_cores();
+  if (threads == 0 && directory.ranks() != comm::number_of(options.ranks)) threads = available_cores();
   if (threads > 0) spec.threads = threads;
   const auto note = [&](const std::string& line) {
     if (options.note) options.note(line);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
 #include "weft/base/files.h"
@@ -72,6 +73,13 @@ RunDirectory RunDirectory::create(const fs::path& path, const std::string& model
       fail(ErrorKind::io, "cannot create directory '{}': {}; choose another one with --run", candidate.string(),
            code.message());
   }
+}
+
+int RunDirectory::ranks() const {
+  std::error_code code;
+  if (!fs::exists(plan(), code)) return 1;
+  const nlohmann::json planned = nlohmann::json::parse(read_text(plan()), nullptr, /*allow_exceptions=*/false);
+  return planned.is_object() ? planned.value(kRanksKey, 1) : 1;
 }
 
 RunDirectory RunDirectory::open(const fs::path& path) {

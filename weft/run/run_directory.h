@@ -24,6 +24,9 @@ namespace weft::run {
 /// The option of a model that is made of a file.
 inline constexpr const char* kModelFileOption = "file";
 
+/// Of plan.json: the number of ranks.
+inline constexpr const char* kRanksKey = "ranks";
+
 class RunDirectory {
  public:
   /// Makes a new directory, or takes an empty one; an empty `path` takes runs/MODEL-DATA-N with the next free N.
@@ -41,6 +44,8 @@ class RunDirectory {
   std::filesystem::path summary() const { return path_ / "summary.json"; }
   std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
   std::filesystem::path plan() const { return path_ / "plan.json"; }
+  /// That the run had when it was last begun or gone on with, which plan.json says; 1 where that is not known.
+  int ranks() const;
   /// Measured links between the hosts, where they were measured.
   std::filesystem::path cluster() const { return path_ / "cluster.toml"; }
   /// Rates that plan the run, where they are not the default ones.

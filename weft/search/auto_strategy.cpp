@@ -26,6 +26,7 @@ class Chooser {
   Chooser(const Library& library, const predict::PlannedModel& model, const predict::Place& place,
           const Strategy& start)
       : library_(library), model_(model), place_(place), start_(start), times_(predict::times_at(place, start)) {
+    place_.seeks_least_memory = false;  // of each strategy; fail_for_memory() asks it of the best
     // What is compared are steps: of how many, and what is evaluated, is asked where they change during the run.
     if (spec::stages_of(model.spec).size() == 1) model_.samples = 0;
     model_.evaluated_samples = 0;
@@ -94,12 +95,15 @@ class Chooser {
     for (size_t at = 0; at < std::min(kPlansOfLeast, wanting.size()); ++at) {
       const Strategy& strategy = wanting[at]->strategy;
       const double bytes = planned_nodes(strategy, nodes) <= kMostPlannedNodes
-                               ? static_cast<double>(predict::least_memory(library_, model_, strategy, place_))
+                               ? static_cast<double>(predict::least_memory(library_, model_, strategy, place_,
+                                                                           predict::LeastMemory::of_one_search))
                                : wanting[at]->estimate.least_bytes;
       if (bytes >= least) continue;
       least = bytes;
       best = wanting[at];
     }
+    if (planned_nodes(best->strategy, nodes) <= kMostPlannedNodes)
+      least = std::min(least, static_cast<double>(predict::least_memory(library_, model_, best->strategy, place_)));
     fail(
         ErrorKind::usage,
         "strategy = auto: no strategy trains '{}' with a batch of {} on {} ranks of {} each: the least is {}, with {}; "
@@ -110,7 +114,7 @@ class Chooser {
 
   const Library& library_;
   predict::PlannedModel model_;
-  const predict::Place& place_;
+  predict::Place place_;
   const Strategy start_;
   const predict::PlaceTimes times_;
   double memory_ = 0;

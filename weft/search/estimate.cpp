@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <numeric>
 
+#include "weft/base/error.h"
 #include "weft/graph/collective.h"
+#include "weft/passes/ranks/pipeline_stages.h"
 #include "weft/step/sharded_states.h"
 
 namespace weft::search {
@@ -211,6 +213,8 @@ Estimate Estimator::estimate(const Strategy& strategy) {
   add_times(of);
   if (strategy.pipeline > 1) {
     of.schedule = schedule_of(of);
+    const std::vector<int> idle = passes::idle_ranks(of.costs.has_work, of.schedule->placement);
+    if (!idle.empty()) fail(ErrorKind::usage, "mesh.pipeline = {}: {}", strategy.pipeline, passes::describe_idle(idle));
     of.in_flight = passes::simulate(*of.schedule, of.times).most_waiting;
   }
   Estimate estimate;

@@ -59,6 +59,7 @@ struct StageCost {
 
 struct StagedCosts {
   std::vector<StageCost> stages;
+  std::vector<bool> has_work;          // per stage (passes::StagedGraph)
   double working_bytes = 0;            // at the peak of a micro-batch, beside what is kept for the backward part
   double all_weight_bytes = 0;         // of the whole model
   double largest_gradients_bytes = 0;  // of the four largest, which are on their way at a time

@@ -15,6 +15,7 @@ class Sums {
   Sums(const StageQuestion& of, ScaledTimes& times, double file_rate)
       : q_(of), graph_(of.graph.graph()), users_(find_users(graph_)), times_(times), file_rate_(file_rate) {
     costs_.stages.resize(static_cast<size_t>(of.cut.stages));
+    costs_.has_work = of.cut.has_work;
   }
 
   StagedCosts run() {

@@ -11,6 +11,10 @@ namespace weft::simulate {
 
 namespace {
 
+bool are_alike(const StepCollective& a, const StepCollective& b) {
+  return a.kind == b.kind && a.tensors == b.tensors && a.is_of_last_batch == b.is_of_last_batch;
+}
+
 /// The classes' steps, one after the other, as tasks.
 class Builder {
  public:
@@ -21,7 +25,8 @@ class Builder {
     for (const StepCollective& collective : classes.front().program->collectives)
       result.collectives.push_back(cost_of(collective.kind, options.bytes_factor * collective.bytes, group, cluster));
     for (const RankClass& rank : classes) {
-      check(rank.program->collectives.size() == result.collectives.size(), "ranks with different collectives");
+      check(std::ranges::equal(rank.program->collectives, classes.front().program->collectives, are_alike),
+            "ranks with different collectives");
       streams_.push_back(graph_.add_stream(rank.name + ": compute"));
     }
     network_ = graph_.add_stream("network");

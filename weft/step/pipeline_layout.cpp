@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <set>
 
 #include "weft/base/error.h"
@@ -150,6 +151,29 @@ int64_t mean_message_bytes(const MicroBatch& micro, const PipelineLayout& layout
   return ways == 0 ? 0 : bytes / ways;
 }
 
+using Cut = std::function<passes::StagedGraph(int stages)>;
+
+/// Why the layers cannot be divided so; empty where they can, as `staged` says.
+std::string divide(const Cut& cut, const passes::StagePlacement& placement, passes::StagedGraph& staged) {
+  try {
+    staged = cut(placement.stages());
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return passes::describe_idle(passes::idle_ranks(staged.has_work, placement));
+}
+
+/// The next step for the user. `bound`: no more are tried.
+std::string most_ranks(const Cut& cut, passes::StagePlacement placement, size_t bound) {
+  passes::StagedGraph staged;
+  placement.ranks = std::min(placement.ranks - 1, static_cast<int>(bound));
+  for (; placement.ranks > 1; --placement.ranks)
+    if (divide(cut, placement, staged).empty())
+      return fmt::format("{} ranks along the pipeline are the most that all have work: set mesh.pipeline={}",
+                         placement.ranks, placement.ranks);
+  return "no number of ranks along the pipeline gives each of them work: set mesh.pipeline=1";
+}
+
 }  // namespace
 
 std::vector<NodeId> PipelineLayout::nodes_of(int rank, const PipelineSlot& slot) const {
@@ -168,15 +192,16 @@ PipelineLayout lay_out_pipeline(const MicroBatch& micro, const std::string& sche
   layout.chunks = chunks;
   layout.micro_batches = micro_batches;
   layout.schedule.placement = passes::place_stages(schedule, ranks, chunks);
-  std::vector<ValueId> gradients;
-  for (const TrainedParameter& parameter : micro.trained) gradients.push_back(parameter.gradient);
-  try {
-    layout.staged = passes::cut_into_stages(micro.graph, micro.origins, gradients, ranks * chunks, costs, threads);
-  } catch (const Error& error) {
-    fail(error.kind(), "[{}] cannot be cut for mesh.pipeline = {}{}: {}; choose fewer ranks along the pipeline{}",
-         micro.graph.name(), ranks, chunks > 1 ? fmt::format(" with pipeline.chunks = {}", chunks) : "", error.what(),
-         chunks > 1 ? ", or fewer chunks" : "");
-  }
+  const auto cut = [&](int stages) {
+    std::vector<ValueId> gradients;
+    for (const TrainedParameter& parameter : micro.trained) gradients.push_back(parameter.gradient);
+    return passes::cut_into_stages(micro.graph, micro.origins, gradients, stages, costs, threads);
+  };
+  if (const std::string objection = divide(cut, layout.schedule.placement, layout.staged); !objection.empty())
+    fail(ErrorKind::usage, "[{}] cannot be cut for mesh.pipeline = {}{}: {}; {}{}", micro.graph.name(), ranks,
+         chunks > 1 ? fmt::format(" with pipeline.chunks = {}", chunks) : "", objection,
+         most_ranks(cut, layout.schedule.placement, micro.trained.size()),
+         chunks > 1 ? ", or choose fewer chunks" : "");
   LayoutBuilder builder(micro, layout);
   builder.find_messages();
   layout.message_bytes = mean_message_bytes(micro, layout);

@@ -183,7 +183,10 @@ void RankGraph::send_value(int m, ValueId value) {
     const double there = layout_.forecast.ends[static_cast<size_t>(place_.rank)][now_];
     const std::string name = named(m, micro_.graph.value(value).name);
     const Attributes attributes = this->message(message.to, tag, name);
-    sent_.push_back({graph_.add(kSendStart, {made(m, value)}, attributes, name + ".leaves"), attributes,
+    Attributes begun = attributes;
+    const NodeId producer = micro_.graph.value(value).producer;
+    begun.set("forward", layout_.staged.work[static_cast<size_t>(producer.index)] == passes::PipelineWork::forward);
+    sent_.push_back({graph_.add(kSendStart, {made(m, value)}, begun, name + ".leaves"), attributes,
                      std::max(expected, there) + layout_.staged.times.link});
   }
 }

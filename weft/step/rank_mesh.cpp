@@ -10,56 +10,56 @@ namespace weft::step {
 
 namespace {
 
-std::string counted(int ranks) { return ranks == 1 ? "1 rank takes" : fmt::format("{} ranks take", ranks); }
+/// What the spec says, which is a mesh of `wanted` ranks, or of multiples of them.
+struct Claim {
+  std::string text;
+  int64_t wanted = 1;
+  bool takes_multiples = false;
+  std::string otherwise = {};  // what else the user can set
+};
 
-void require_pipeline_mesh(const spec::RunSpec& spec, int ranks) {
-  const int64_t pipeline = spec.mesh.pipeline, data = std::max<int64_t>(spec.mesh.data, 1);
-  const bool fits = spec.mesh.data == 0 ? ranks % pipeline == 0 : data * pipeline == ranks;
-  if (fits) return;
-  fail(ErrorKind::usage,
-       "mesh.pipeline = {}{}, and {} take part; start {} ranks (`weft launch -n {} -- ...`){}, or set mesh.pipeline=1",
-       pipeline, spec.mesh.data == 0 ? "" : fmt::format(" with mesh.data = {}", data),
-       ranks == 1 ? "1 rank" : fmt::format("{} ranks", ranks), data * pipeline, data * pipeline,
-       spec.mesh.data == 0 ? ", or a multiple of them" : "");
+std::string times_data(const spec::RunSpec& spec, std::string_view before) {
+  return spec.mesh.data == 0 ? "" : fmt::format("{}mesh.data = {}", before, spec.mesh.data);
 }
 
-/// Layers that are divided and shared.
-void require_both(const spec::RunSpec& spec, int ranks) {
-  const int64_t stage = spec.mesh.tensor * spec.mesh.pipeline, data = spec.mesh.data;
-  const int64_t wanted = stage * std::max<int64_t>(data, 1);
-  if (data == 0 ? ranks % stage == 0 : wanted == ranks) return;
-  fail(ErrorKind::usage,
-       "mesh.tensor = {} times mesh.pipeline = {}{} are {} ranks, and {} part; start {} ranks (`weft launch -n {} -- "
-       "...`){}, or set mesh.tensor=1 or mesh.pipeline=1",
-       spec.mesh.tensor, spec.mesh.pipeline, data == 0 ? "" : fmt::format(" times mesh.data = {}", data), wanted,
-       counted(ranks), wanted, wanted, data == 0 ? ", or a multiple of them" : "");
+Claim claim_of(const spec::RunSpec& spec) {
+  const int64_t data = spec.mesh.data, tensor = spec.mesh.tensor, pipeline = spec.mesh.pipeline;
+  Claim claim{.text = "", .wanted = tensor * pipeline * std::max<int64_t>(data, 1), .takes_multiples = data == 0};
+  if (tensor > 1 && pipeline > 1) {
+    claim.text = fmt::format("mesh.tensor = {} times mesh.pipeline = {}{} are {} ranks", tensor, pipeline,
+                             times_data(spec, " times "), claim.wanted);
+    claim.otherwise = "mesh.tensor=1 or mesh.pipeline=1";
+  } else if (pipeline > 1) {
+    claim.text = fmt::format("mesh.pipeline = {}{}", pipeline, times_data(spec, " with "));
+    claim.otherwise = "mesh.pipeline=1";
+  } else if (tensor > 1 && data == 0) {
+    claim.text = fmt::format("mesh.tensor = {}", tensor);
+    claim.otherwise = "mesh.tensor=1";
+  } else {
+    claim.text = tensor == 1
+                     ? fmt::format("mesh.data = {}", data)
+                     : fmt::format("mesh.data = {} times mesh.tensor = {} are {} ranks", data, tensor, claim.wanted);
+    claim.otherwise = "mesh.data=0 for as many as there are";
+  }
+  return claim;
 }
 
 }  // namespace
 
-void require_mesh(const spec::RunSpec& spec, int ranks) {
-  const int64_t data = spec.mesh.data, tensor = spec.mesh.tensor;
-  if (tensor > 1 && spec.mesh.pipeline > 1) return require_both(spec, ranks);
-  if (spec.mesh.pipeline > 1) return require_pipeline_mesh(spec, ranks);
-  if (tensor == 1) {
-    if (data == 0 || data == ranks) return;
-    fail(ErrorKind::usage,
-         "mesh.data = {}, and {} take part; start {} ranks (`weft launch -n {} -- ...`), or set mesh.data=0 for as "
-         "many as there are",
-         data, ranks == 1 ? "1 rank" : fmt::format("{} ranks", ranks), data, data);
-  }
-  if (data == 0) {
-    if (ranks % tensor == 0) return;
-    fail(ErrorKind::usage,
-         "mesh.tensor = {}, and {} part, which is no multiple of it; start {} ranks (`weft launch -n {} -- ...`), or "
-         "set mesh.tensor=1",
-         tensor, counted(ranks), tensor, tensor);
-  }
-  if (data * tensor == ranks) return;
-  fail(ErrorKind::usage,
-       "mesh.data = {} times mesh.tensor = {} are {} ranks, and {} part; start {} ranks (`weft launch -n {} -- ...`), "
-       "or set mesh.data=0 for as many as there are",
-       data, tensor, data * tensor, counted(ranks), data * tensor, data * tensor);
+std::string RankStart::of(int64_t ranks) const {
+  if (ranks == 1) return "start one process, without a launcher";
+  return fmt::format("start {} ranks (`{}`)", ranks,
+                     command.empty() ? fmt::format("weft launch -n {} -- ...", ranks)
+                                     : fmt::format("mpirun -n {} {}", ranks, command));
+}
+
+void require_mesh(const spec::RunSpec& spec, int ranks, const RankStart& start) {
+  const Claim claim = claim_of(spec);
+  if (claim.takes_multiples ? ranks % claim.wanted == 0 : ranks == claim.wanted) return;
+  fail(ErrorKind::usage, "{}, and {} part; {}{}{}", claim.text,
+       ranks == 1 ? "1 rank takes" : fmt::format("{} ranks take", ranks), start.of(claim.wanted),
+       claim.takes_multiples ? ", or a multiple of them" : "",
+       start.sets_keys ? ", or set " + claim.otherwise : std::string());
 }
 
 int data_ranks(const spec::RunSpec& spec, int ranks) {

@@ -4,6 +4,8 @@
 // that have the same layers follow each other.
 #pragma once
 
+#include <string>
+
 #include "weft/graph/collective.h"
 #include "weft/graph/sharding.h"
 #include "weft/spec/run_spec.h"
@@ -16,7 +18,16 @@ Mesh mesh_of(const spec::RunSpec& spec, int ranks);
 int data_ranks(const spec::RunSpec& spec, int ranks);
 /// Which of them this rank is; ranks that read the same batch are the same one.
 int data_rank(const spec::RunSpec& spec, int rank, int ranks);
+
+/// How a user starts more or fewer ranks, for messages.
+struct RankStart {
+  std::string command = {};  // what mpirun starts, such as "weft bench mlp ..."; empty: `weft launch`, for training
+  bool sets_keys = true;     // whether the command takes other values for keys of the recipe
+
+  /// "start 4 ranks (`weft launch -n 4 -- ...`)"
+  std::string of(int64_t ranks) const;
+};
 /// Error(usage) where the spec's mesh is not that of so many ranks.
-void require_mesh(const spec::RunSpec& spec, int ranks);
+void require_mesh(const spec::RunSpec& spec, int ranks, const RankStart& start = {});
 
 }  // namespace weft::step

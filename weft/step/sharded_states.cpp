@@ -17,7 +17,6 @@
 #include "weft/step/global_draws.h"
 #include "weft/step/micro_batches.h"
 #include "weft/step/optimizers/ema.h"
-#include "weft/step/rank_mesh.h"
 #include "weft/step/virtual_ranks.h"
 
 namespace weft::step {
@@ -184,19 +183,19 @@ int64_t gathered_bytes(const TrainingStep& step, const spec::RunSpec& spec, int6
   return gathers_in_evaluation(step, spec, memory_bytes) ? 0 : whole_weight_bytes(step);
 }
 
-void require_sharers(const spec::RunSpec& spec, int ranks) {
-  require_mesh(spec, ranks);
+void require_sharers(const spec::RunSpec& spec, int ranks, const RankStart& start) {
+  require_mesh(spec, ranks, start);
   if (spec.shard.zero == 0 || data_ranks(spec, ranks) > 1) return;
+  const int64_t wanted = 2 * spec.mesh.tensor * spec.mesh.pipeline;
   if (ranks > 1)
-    fail(
-        ErrorKind::usage,
-        "shard.zero = {} with {} on {} ranks: states are shared along mesh.data, and one rank is left there; start {}, "
-        "or a multiple of them, or set shard.zero=0",
-        spec.shard.zero, other_axes(spec), ranks, 2 * spec.mesh.tensor * spec.mesh.pipeline);
+    fail(ErrorKind::usage,
+         "shard.zero = {} with {} on {} ranks: states are shared along mesh.data, and one rank is left there; {}, or a "
+         "multiple of them, or set shard.zero=0",
+         spec.shard.zero, other_axes(spec), ranks, start.of(wanted));
   fail(ErrorKind::usage,
-       "shard.zero = {} with one rank, which has nobody to share its states with; start several, such as `weft launch "
-       "-n 2 -- train ...`, or set shard.zero=0",
-       spec.shard.zero);
+       "shard.zero = {} with one rank, which has nobody to share its states with; {}, or more of them, or set "
+       "shard.zero=0",
+       spec.shard.zero, start.of(wanted));
 }
 
 }  // namespace weft::step

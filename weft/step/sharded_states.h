@@ -12,6 +12,7 @@
 #include <string>
 
 #include "weft/spec/run_spec.h"
+#include "weft/step/rank_mesh.h"
 #include "weft/step/step.h"
 
 namespace weft::step {
@@ -30,7 +31,7 @@ void share_states(TrainingStep& step, const spec::RunSpec& spec, int ranks);
 bool shares_sum(const spec::RunSpec& spec, const TensorType& gradient);
 
 /// require_mesh() (rank_mesh.h) for a run that begins: states that nobody is there to share are a mistake.
-void require_sharers(const spec::RunSpec& spec, int ranks);
+void require_sharers(const spec::RunSpec& spec, int ranks, const RankStart& start = {});
 
 /// Whether there are weights of which a rank keeps a part, or nothing.
 bool shares_weights(const TrainingStep& step);

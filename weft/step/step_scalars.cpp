@@ -58,8 +58,11 @@ void StepScalars::bind(Executor& batch, Executor* update) {
       [seed = seed_of_rank(spec_.seed, trains_apart(spec_) ? place_ : 0)](const StepPart&) { return seed; });
   add(batch, kShardIndex, [](const StepPart& at) { return at.shard; });
   add(batch, kDrawPlace, [this](const StepPart& at) { return at.part * pieces_ + first_piece_ + at.shard; });
-  for (int64_t m = 0; m < micro_batches_of(spec_); ++m)
-    add(batch, name_of_micro_place(m), [=, this](const StepPart& at) { return at.part * pieces_ + first_piece_ + m; });
+  // A micro-batch of all ranks comes behind the one before it, as the loader's turns do.
+  const int64_t micro_batches = micro_batches_of(spec_), sharers = pieces_ / micro_batches;
+  for (int64_t m = 0; m < micro_batches; ++m)
+    add(batch, name_of_micro_place(m),
+        [=, this](const StepPart& at) { return at.part * pieces_ + m * sharers + first_piece_ / micro_batches; });
   add(batch, "step", [](const StepPart& at) { return at.step; });
   add(batch, "accumulated", [](const StepPart& at) { return at.part == 0 && at.shard == 0 ? 0.0 : 1.0; });
   add(batch, kSumComplete,

@@ -73,22 +73,49 @@ std::string divisors_of(int64_t number) {
   return text;
 }
 
+/// What ranks can have some of, along a dimension of a weight.
+struct Units {
+  int dimension = 0;
+  int64_t blocks = 1, unit = 1, count = 0;  // 0: the weight has no such dimension
+};
+
+Units units_of(const models::ParameterSpec& parameter, std::string_view how, bool experts) {
+  const bool is_first = how == "outputs" || how == "rows";
+  Units units{.dimension = (is_first ? 0 : 1) + (experts ? 1 : 0)};
+  if (units.dimension == 0) {
+    units.blocks = parameter.blocks;
+    units.unit = parameter.unit;
+  }
+  if (parameter.shape.rank() > units.dimension)
+    units.count = parameter.shape[units.dimension] / (units.blocks * units.unit);
+  return units;
+}
+
+/// "head.weight=inputs, " where that dimension can be split; for the message.
+std::string other_split(const models::ParameterSpec& parameter, std::string_view how, bool experts, int64_t ranks) {
+  for (const auto& [one, other] : {std::pair("outputs", "inputs"), {"rows", "columns"}}) {
+    if (how != one && how != other) continue;
+    const char* const instead = how == one ? other : one;
+    const int64_t count = units_of(parameter, instead, experts).count;
+    return count > 0 && count % ranks == 0 ? fmt::format("{}={}, ", parameter.name, instead) : "";
+  }
+  return "";
+}
+
 /// As the spec asks for it. `experts`: of which ranks along the axis data have some, in the first dimension.
 passes::DimensionSplit split_of(const models::ParameterSpec& parameter, const std::string& how, bool experts,
                                 int64_t ranks) {
-  const int dimension = (how == "outputs" || how == "rows" ? 0 : 1) + (experts ? 1 : 0);
-  if (parameter.shape.rank() <= dimension)
+  const auto [dimension, blocks, unit, units] = units_of(parameter, how, experts);
+  if (units == 0)
     fail(ErrorKind::usage, "shard.tensor: '{}' {} has no {}; choose outputs, or whole", parameter.name,
          to_string(parameter.shape), how);
-  const int64_t size = parameter.shape[dimension];
-  const int64_t blocks = dimension == 0 ? parameter.blocks : 1, unit = dimension == 0 ? parameter.unit : 1;
-  const int64_t units = size / (blocks * unit);
   if (units % ranks == 0) return {dimension, blocks};
   const std::string heads = unit == 1 ? "" : fmt::format(", which are {} heads of {}", units, unit);
   fail(ErrorKind::usage,
-       "shard.tensor: the {} {} of '{}' {}{} cannot be split evenly among {} ranks; set mesh.tensor to one of {}, or "
+       "shard.tensor: the {} {} of '{}' {}{} cannot be split evenly among {} ranks; set {}mesh.tensor to one of {}, or "
        "{}=whole",
-       size, how, parameter.name, to_string(parameter.shape), heads, ranks, divisors_of(units), parameter.name);
+       parameter.shape[dimension], how, parameter.name, to_string(parameter.shape), heads, ranks,
+       other_split(parameter, how, experts, ranks), divisors_of(units), parameter.name);
 }
 
 /// Whether ranks along another axis have a part each.
@@ -144,6 +171,12 @@ void take_shardings(Shardings& shardings, const Graph& before, const passes::Dim
 passes::DimensionPartition split_batch(const Graph& graph, const passes::DimensionOptions& options,
                                        const spec::RunSpec& spec, Shardings& shardings) {
   passes::DimensionPartition batch = passes::partition_dimensions(graph, options);
+  if (options.open.empty() && options.states.empty())
+    fail(ErrorKind::usage,
+         "mesh.tensor = {}: shard.tensor = '{}' leaves every weight of '{}' whole, so that there is nothing to share; "
+         "set "
+         "shard.tensor=auto, name weights there that are split, or set mesh.tensor=1",
+         options.axis.size, spec.shard.tensor, spec.model.name);
   if (batch.states.empty())
     fail(ErrorKind::usage,
          "mesh.tensor = {}: no weight of '{}' can be split evenly among so many ranks; set mesh.tensor=1, or name "

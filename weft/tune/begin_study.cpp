@@ -34,6 +34,16 @@ void keep_absolute_paths(StudySettings& settings, const spec::RunSpec& spec, con
   if (!spec.init.empty()) set("init", spec.init, fs::absolute(spec.init).lexically_normal().string());
 }
 
+/// "image_schedule.sizes" of "image_schedule.sizes=[8,16]"
+std::string key_of_assignment(const std::string& assignment) { return assignment.substr(0, assignment.find('=')); }
+
+/// The first objective that is measured on the validation part; null: none is.
+const Objective* validated(const std::vector<Objective>& objectives) {
+  const auto found = std::find_if(objectives.begin(), objectives.end(),
+                                  [](const Objective& one) { return one.name.starts_with("validation_"); });
+  return found == objectives.end() ? nullptr : &*found;
+}
+
 /// Error(usage) for a metric that runs of this recipe do not measure.
 void require_measured(const std::vector<Objective>& objectives, const spec::RunSpec& spec, const std::string& task,
                       const Library& library) {
@@ -48,6 +58,24 @@ void require_measured(const std::vector<Objective>& objectives, const spec::RunS
            suggestion(objective.name, measured));
 }
 
+/// Sets a tenth of the training data aside where the recipe has no validation part, unless an assignment says that
+/// there is none. What stands in the recipe alone is no such wish: the spec.toml of a run states every key.
+void set_validation_aside(StudySettings& settings, spec::RunSpec& spec, const Library& library,
+                          const std::function<void(const std::string&)>& note) {
+  if (spec::has_validation(spec)) return;
+  const auto given = std::find_if(settings.set.rbegin(), settings.set.rend(),
+                                  [](const std::string& one) { return key_of_assignment(one) == "validation"; });
+  if (given == settings.set.rend()) {
+    settings.set.emplace_back("validation=0.1");
+    note("a tenth of the training data is set aside to compare trials by: validation=0.1");
+    spec = base_spec(settings, library);
+  } else if (const Objective* objective = validated(settings.objectives)) {
+    fail(ErrorKind::usage,
+         "--set {} leaves no validation part, on which {} is measured; leave it away, or take --objective train_loss",
+         *given, objective->name);
+  }
+}
+
 /// Schedules come before training: where the batch changes during a run, no other one is proposed.
 std::vector<std::string> proposals_of(const StudyRequest& request) {
   if (request.proposals.empty())
@@ -55,11 +83,6 @@ std::vector<std::string> proposals_of(const StudyRequest& request) {
   std::vector<std::string> names = request.proposals;
   std::stable_partition(names.begin(), names.end(), [](const std::string& name) { return name == "schedules"; });
   return names;
-}
-
-/// "image_schedule" of "image_schedule.sizes=[8,16]"
-std::string section_of_assignment(const std::string& assignment) {
-  return spec::section_of(assignment.substr(0, assignment.find('=')));
 }
 
 /// What is already searched stays as it is, and so do the settings of its section.
@@ -72,7 +95,7 @@ void add_proposal(const ProposedSearch& proposal, StudySettings& settings, std::
            is_searched([&](const RangeText& one) { return spec::section_of(one.key) == section; });
   };
   for (const std::string& assignment : proposal.set) {
-    if (is_taken(section_of_assignment(assignment))) continue;
+    if (is_taken(spec::section_of(key_of_assignment(assignment)))) continue;
     settings.set.push_back(assignment);
     note("proposed for all trials: " + assignment);
   }
@@ -85,6 +108,37 @@ void add_proposal(const ProposedSearch& proposal, StudySettings& settings, std::
     note("proposed: " + print_range(range));
     ranges.push_back(range);
   }
+}
+
+/// Whether all rounds end with an evaluation, where one follows each so many epochs and the last one.
+bool are_measured(const SchedulerOptions& scheduler, int64_t every_epochs) {
+  const std::vector<int64_t> rungs = rungs_of(scheduler, 0);  // other brackets have some of these
+  return std::all_of(rungs.begin(), rungs.end(), [&](int64_t rung) {
+    return rung == scheduler.most || (every_epochs > 0 && rung % every_epochs == 0);
+  });
+}
+
+/// ", or --least-epochs 3" where that is a first round with which all rounds are measured.
+std::string measured_rounds(SchedulerOptions scheduler, int64_t every_epochs) {
+  if (every_epochs == 0) return "";
+  scheduler.least = (scheduler.least + every_epochs - 1) / every_epochs * every_epochs;
+  for (; scheduler.least < scheduler.most; scheduler.least += every_epochs)
+    if (rungs_of(scheduler, 0).size() > 1 && are_measured(scheduler, every_epochs))
+      return fmt::format(", or --least-epochs {}", scheduler.least);
+  return "";
+}
+
+/// Error(usage) where trials would pause at epochs after which the recipe measures nothing to compare them by.
+void require_measured_rounds(const StudySettings& settings, const spec::RunSpec& spec) {
+  const SchedulerOptions& scheduler = settings.scheduler;
+  const int64_t every = spec.evaluation.every_epochs;
+  const Objective* objective = validated(settings.objectives);
+  if (objective == nullptr || are_measured(scheduler, every)) return;
+  fail(ErrorKind::usage,
+       "--scheduler {} compares trials after {} epochs, and the recipe measures {} {}; set evaluation.every_epochs=1{}",
+       scheduler.name, fmt::join(rungs_of(scheduler, 0), ", "), objective->name,
+       every > 0 ? fmt::format("every {} epochs", every) : "after the last epoch only",
+       measured_rounds(scheduler, every));
 }
 
 std::string default_searcher(const StudySettings& settings, const std::string& scheduler) {
@@ -108,6 +162,13 @@ StudySettings study_settings(const Library& library, const StudyRequest& request
                          .in_order = request.in_order};
   spec::RunSpec spec = base_spec(settings, library);
   const data::DatasetInfo info = data::open_dataset(library.data, spec.data, data::Split::train)->info();
+  const std::string& task = info.task;
+  const std::string objective =
+      request.objective.empty() ? "validation_" + task_entry(library, task).decided_by : request.objective;
+  settings.objectives = parse_objectives(objective, library);
+  require_measured(settings.objectives, spec, task, library);
+  // Before proposals: they resolve the recipe, and that may watch the validation part.
+  set_validation_aside(settings, spec, library, note);
   std::vector<RangeText> ranges = request.ranges;
   for (const std::string& name : proposals_of(request)) {
     add_proposal(propose(name, spec, info, library), settings, ranges, note);
@@ -119,16 +180,6 @@ StudySettings study_settings(const Library& library, const StudyRequest& request
     fail(
         ErrorKind::usage,
         "batch = 'auto' leaves the memory of trials open, by which they are packed; search the batch, or set a number");
-  const std::string& task = info.task;
-  const std::string objective =
-      request.objective.empty() ? "validation_" + task_entry(library, task).decided_by : request.objective;
-  settings.objectives = parse_objectives(objective, library);
-  require_measured(settings.objectives, spec, task, library);
-  if (!spec::has_validation(spec)) {
-    settings.set.emplace_back("validation=0.1");
-    note("a tenth of the training data is set aside to compare trials by: validation=0.1");
-    spec = base_spec(settings, library);
-  }
   keep_absolute_paths(settings, spec, library);
   for (const std::string& text : request.constraints) parse_constraint(text);
   require_models(settings, ranges, info, library);
@@ -146,6 +197,7 @@ StudySettings study_settings(const Library& library, const StudyRequest& request
          scheduler.name);
   scheduler.percentile = request.percentile.value_or(scheduler.percentile);
   check_scheduler(scheduler);
+  require_measured_rounds(settings, spec);
   if (settings.in_order > 0 && scheduler.name != "none")
     fail(
         ErrorKind::usage,

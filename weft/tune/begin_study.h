@@ -29,7 +29,8 @@ struct StudyRequest {
   int64_t in_order = 0;  // as StudySettings has it
 };
 
-/// Sets aside a tenth of the training data for validation, and says so to `note`, where the recipe has no such part.
+/// Sets aside a tenth of the training data for validation, and says so to `note`, where the recipe has no such part and
+/// no assignment says that there is to be none.
 /// Error(usage) for all that cannot be, with the next step.
 StudySettings study_settings(const Library& library, const StudyRequest& request,
                              const std::function<void(const std::string&)>& note);

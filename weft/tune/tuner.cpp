@@ -36,7 +36,9 @@ namespace {
 using State = StudyTrial::State;
 
 constexpr std::chrono::milliseconds kPause{5};
-constexpr double kLookSeconds = 0.5;       // between two looks at the metrics of a running trial
+constexpr double kRetrySeconds = 0.5;      // until a search that found nothing to start looks again
+constexpr double kLookSeconds = 0.05;      // at least between two looks at the metrics of a running trial,
+constexpr double kLookRatio = 20;          // and so many times as long as the last look took
 constexpr int64_t kRefusedInARow = 100;    // trials that keep to no constraint, before the search gives up
 constexpr int kMostKills = 2;              // of one trial, before it counts as failed
 constexpr int kMostLosses = 5;             // likewise of its workers
@@ -47,8 +49,9 @@ struct Worker {
   StudyTrial trial;
   std::unique_ptr<Training> training;
   std::string output = {};
-  double looked = 0;
-  bool is_here = true;  // on this host
+  double next_look = 0;      // at its metrics,
+  uintmax_t seen_bytes = 0;  // of which there were so many
+  bool is_here = true;       // on this host
 };
 
 bool is_free(const fs::path& run) {
@@ -152,7 +155,7 @@ class Tuner {
       if (waits_for_quiet || !start_one()) {
         nothing_left_ = !waits_for_quiet && !held_ && !chooser_.waits_for_others();
         if (room_ && workers_.empty()) room_->leave();
-        next_look_ = hooks_.clock() + kLookSeconds;  // or when a trial of this process ends
+        next_look_ = hooks_.clock() + kRetrySeconds;  // or when a trial of this process ends
         return;
       }
       sync();  // behind the start of a trial, which need not wait for the disk
@@ -252,8 +255,7 @@ class Tuner {
       recipes_.write(trial.number, planner_.recipe(trial.values));
       return true;
     } catch (const std::exception& error) {
-      std::error_code code;
-      if (fs::exists(study_.run_of(trial.number) / "spec.toml", code)) return true;
+      if (study_.has_run(trial.number)) return true;
       records_.end_failed(trial, error.what());
       return false;
     }
@@ -300,7 +302,7 @@ class Tuner {
                     .run = study_.run_of(trial.number),
                     .recipe = study_.recipe_of(trial.number),
                     .memory = trial.plan.memory};
-    job.goes_on = trial.parent || fs::exists(job.run / "spec.toml", code);
+    job.goes_on = trial.parent || study_.has_run(trial.number);
     if (trial.parent)
       for (const auto& [key, value] : trial.values)
         job.options.insert(job.options.end(), {"--set", key + "=" + shown(value)});
@@ -308,7 +310,7 @@ class Tuner {
     if (is_here && !job.goes_on) fs::remove_all(job.run, code);  // what a process left that died before its run began
     std::unique_ptr<Training> training = is_here ? trainers_.train(job) : server_->train(job);
     if (training == nullptr) return false;
-    Worker worker{trial, std::move(training), {}, hooks_.clock(), is_here};
+    Worker worker{.trial = trial, .training = std::move(training), .is_here = is_here};
     // Where this process dies, the trial is nobody's only once its own process has ended, too.
     worker.trial.owner = is_here ? owner_here(owner_, identity_of(worker.training->process())) : owner_;
     workers_.push_back(std::move(worker));
@@ -396,17 +398,25 @@ class Tuner {
     next_look_ = 0;
   }
 
-  /// By the scheduler, from what running trials have measured so far.
+  /// By the scheduler, from what it has measured until now.
+  bool is_poor(StudyTrial& trial) const {
+    records_.take_curve(trial);
+    std::vector<StudyTrial> trials = study_.trials();
+    const auto number = static_cast<size_t>(trial.number);
+    trials[number] = trial;
+    return should_stop(settings_.scheduler, progress_of(settings_, trials), number);
+  }
+
+  /// Running trials that are poor. Each is looked at when it has measured something more.
   void stop_poor_trials() {
     if (!ends_trials_early(settings_.scheduler)) return;
     for (Worker& worker : workers_) {
-      if (worker.trial.is_cut || hooks_.clock() - worker.looked < kLookSeconds) continue;
-      worker.looked = hooks_.clock();
-      records_.take_curve(worker.trial);
-      std::vector<StudyTrial> trials = study_.trials();
-      trials[static_cast<size_t>(worker.trial.number)] = worker.trial;
-      if (!should_stop(settings_.scheduler, progress_of(settings_, trials), static_cast<size_t>(worker.trial.number)))
-        continue;
+      const double begin = hooks_.clock();
+      if (worker.trial.is_cut || begin < worker.next_look) continue;
+      const uintmax_t bytes = std::exchange(worker.seen_bytes, records_.metrics_bytes(worker.trial));
+      const bool stops = bytes != worker.seen_bytes && is_poor(worker.trial);
+      worker.next_look = begin + std::max(kLookSeconds, kLookRatio * (hooks_.clock() - begin));
+      if (!stops) continue;
       worker.trial.is_cut = true;
       records_.keep(worker.trial);  // who goes on with the study knows it, whatever happens now
       worker.training->stop();

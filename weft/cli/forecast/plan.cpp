@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -9,12 +10,14 @@
 
 #include "weft/base/error.h"
 #include "weft/base/format.h"
+#include "weft/base/parse_number.h"
 #include "weft/base/say.h"
 #include "weft/cli/command.h"
 #include "weft/cli/forecast/plan_search.h"
 #include "weft/cli/options.h"
 #include "weft/cli/planned_model.h"
 #include "weft/predict/largest_batch.h"
+#include "weft/run/chosen_strategy.h"
 #include "weft/run/earlier_runs.h"
 #include "weft/run/prediction_file.h"
 #include "weft/search/auto_strategy.h"
@@ -43,8 +46,49 @@ predict::Prediction predict_as_training(const Library& library, const spec::RunS
   return run::predict_here(run, sources, options.runs, "");
 }
 
+/// The fewest that the mesh of the recipe takes.
+int64_t ranks_of_mesh(const spec::RunSpec& spec) {
+  const auto along = [](int64_t ranks) { return std::max<int64_t>(1, ranks); };
+  return along(spec.mesh.data) * along(spec.mesh.tensor) * along(spec.mesh.pipeline);
+}
+
+/// A run that begins here as the options say, for which no other input is assumed.
+bool is_training_here(const Library& library, const PlanOptions& options, const spec::RunSpec& spec,
+                      const machines::ClusterFile* cluster) {
+  return cluster == nullptr && options.ranks <= 1 && ranks_of_mesh(spec) == 1 &&
+         names_recipe(library, options.choice.model) && options.choice.input.empty() && options.choice.classes == 0 &&
+         can_open_data(library, spec);
+}
+
 std::optional<int64_t> ranks_of(const PlanOptions& options) {
   return options.ranks > 0 ? std::optional<int64_t>(options.ranks) : std::nullopt;
+}
+
+/// Without --ranks, here: those of the mesh. On a cluster: the most devices, of whole hosts where they are of several,
+/// that can share the batch alike. A line says so where these are not all.
+std::optional<int64_t> ranks_by_batch(const PlanOptions& options, const spec::RunSpec& spec,
+                                      const machines::ClusterFile* cluster) {
+  if (options.ranks > 0) return options.ranks;
+  if (cluster == nullptr) {
+    const int64_t ranks = ranks_of_mesh(spec);
+    if (ranks == 1) return std::nullopt;
+    say(fmt::format("plans the {} ranks of the recipe's mesh; --ranks takes others", ranks));
+    return ranks;
+  }
+  const auto can_share = [&](int64_t ranks) {
+    const int64_t of_replica = ranks_of_mesh(spec) / std::max<int64_t>(1, spec.mesh.data);
+    return ranks % of_replica == 0 && spec.batch % (ranks / of_replica) == 0;
+  };
+  const int64_t all = cluster->ranks();
+  for (int64_t ranks = all; ranks > 0;
+       ranks -= ranks > cluster->devices_per_host ? int64_t{cluster->devices_per_host} : 1) {
+    if (!can_share(ranks)) continue;
+    if (ranks < all)
+      say(fmt::format("plans {} of the {} devices, the most that can share a batch of {} alike; --ranks takes others",
+                      ranks, all, spec.batch));
+    return ranks;
+  }
+  return std::nullopt;
 }
 
 /// Says what was chosen, and then what a run by it takes, where its plan is not too large to be made.
@@ -61,6 +105,11 @@ int choose_strategy(const Library& library, const PlanOptions& options, const sp
     return 0;
   }
   fmt::print("{}", search::describe(choice));
+  if (is_training_here(library, options, spec, cluster)) {
+    fmt::print("\n{}", predict::describe(
+                           predict_as_training(library, run::chosen_spec(library, choice.strategy(), spec), options)));
+    return 0;
+  }
   if (!choice.found.ranked[*choice.found.chosen].planned) return 0;
   fmt::print("\n{}", predict::describe(predict::predict_on(library, model, choice.strategy(), place)));
   return 0;
@@ -110,15 +159,14 @@ int plan_command(const Library& library, const PlanOptions& options) {
   if (!options.cluster.empty()) cluster = machines::read_cluster(options.cluster);
   if (options.largest_batch) return find_largest_batch(library, options, spec, cluster ? &*cluster : nullptr);
   if (spec.strategy == "auto") return choose_strategy(library, options, spec, cluster ? &*cluster : nullptr);
-  const bool is_recipe = names_recipe(library, options.choice.model);
-  const bool is_here = !cluster && options.ranks <= 1 && options.choice.input.empty() && options.choice.classes == 0;
-  if (is_recipe && is_here && can_open_data(library, spec)) {
+  if (is_training_here(library, options, spec, cluster ? &*cluster : nullptr)) {
     print(predict_as_training(library, spec, options), options.json);
     return 0;
   }
   const predict::PlannedModel model = planned_model(library, options, spec, cluster.has_value());
   const predict::Place place = place_of(library, options, cluster ? &*cluster : nullptr);
-  const predict::Strategy strategy = predict::strategy_on(model.spec, place, ranks_of(options));
+  const predict::Strategy strategy =
+      predict::strategy_on(model.spec, place, ranks_by_batch(options, model.spec, place.cluster));
   predict::Prediction prediction = predict::predict_on(library, model, strategy, place);
   if (const std::optional<predict::Target> target = run::target_of(model.spec, library))
     prediction.to_target = predict::estimate_time(
@@ -143,7 +191,7 @@ void add_plan(CLI::App& app, Action& action, const Library& library) {
       ->add_option("--cluster", options->cluster,
                    "Plan for this cluster: a file, or one that comes with weft; default: this machine")
       ->type_name("FILE");
-  command->add_option("--ranks", options->ranks, "Default: 1 here, all devices of a cluster")
+  command->add_option("--ranks", options->ranks, "Default: 1 here, of a cluster the most that can share the batch")
       ->check(CLI::Range(1, 65536));
   command->add_option("--input", options->choice.input,
                       "C,H,W of one image, or T tokens; default: of the recipe's data, or the model's own");
@@ -175,7 +223,10 @@ void add_plan(CLI::App& app, Action& action, const Library& library) {
                     "Leave out times of the very same shapes: to judge what is said of others");
   command->add_option("--deadline", options->deadline, "Such as 6h: choose what ends by then");
   command->add_option("--budget", options->budget, "Choose what costs no more, in the currency of the cluster files")
-      ->check(CLI::PositiveNumber);
+      ->check([](const std::string& text) {
+        const std::optional<double> amount = parse_number<double>(text);
+        return amount && std::isfinite(*amount) && *amount > 0 ? "" : "'" + text + "' is no amount above 0, such as 40";
+      });
   command
       ->add_option("--clusters", options->clusters,
                    "Directory of cluster files to choose from; default: those that come with weft")

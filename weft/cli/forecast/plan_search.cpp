@@ -17,6 +17,9 @@ namespace weft::cli {
 namespace {
 
 std::vector<machines::ClusterFile> clusters_of(const PlanOptions& options) {
+  if (!options.cluster.empty() && !options.clusters.empty())
+    fail(ErrorKind::usage, "--cluster {} and --clusters {} are two choices of machines; leave one of them away",
+         options.cluster, options.clusters);
   if (!options.cluster.empty()) return {machines::read_cluster(options.cluster)};
   if (!options.clusters.empty()) return machines::read_clusters(options.clusters);
   std::vector<machines::ClusterFile> clusters;
@@ -33,7 +36,7 @@ planner::Goal goal_of(const PlanOptions& options) {
       fail(ErrorKind::usage, "--deadline '{}' is no duration; write 90m, 6h, 1h 30m or 3600 (seconds)",
            options.deadline);
   }
-  if (options.budget > 0) goal.budget = options.budget;
+  if (options.budget != 0) goal.budget = options.budget;
   return goal;
 }
 
@@ -62,6 +65,8 @@ int search_plans(const Library& library, const PlanOptions& options) {
   const std::vector<machines::ClusterFile> clusters = clusters_of(options);
   planner::require_one_currency(clusters);
   if (goal.budget) planner::require_prices(clusters, options.spot);
+  if (options.spot)
+    for (const machines::ClusterFile& cluster : clusters) machines::require_interruptions(cluster);
   const predict::PlannedModel model = planned_model(library, options, spec, /*elsewhere=*/true);
   if (model.samples == 0)
     fail(ErrorKind::usage, "how long the run is follows from its data, which are not here; give --samples N");

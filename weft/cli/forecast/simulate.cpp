@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <map>
 #include <memory>
 
@@ -79,6 +80,9 @@ void simulate_graph(const Library& library, const SimulateOptions& options, cons
   // Ranks of one rate and one part of the batch do the same.
   std::vector<double> speeds;
   for (int rank = 0; rank < ranks; ++rank) speeds.push_back(cluster.speed_of(rank));
+  if (whole < ranks)
+    fail(ErrorKind::usage, "a batch of {} leaves some of {} ranks without a sample; choose --batch {} or more", whole,
+         ranks, ranks);
   std::vector<int64_t> parts(speeds.size(), whole / ranks);
   if (options.unequal)
     parts = simulate::unequal_shares(whole, speeds);
@@ -94,32 +98,36 @@ void simulate_graph(const Library& library, const SimulateOptions& options, cons
     own_options.ranks = count;
     return simulate::compile_for(library, own, found.input, cluster, own_options);
   };
-  std::map<int64_t, simulate::GraphStep> steps;
+  // All ranks run one program, since its collectives must agree. What a rank with another part of the batch computes
+  // takes as much longer as a step of that part alone.
+  const int64_t even = whole / ranks;
+  const simulate::GraphStep step = compiled(even, ranks), alone = compiled(even, 1);
+  std::map<int64_t, double> lengths = {{even, 1}};
   std::vector<simulate::RankClass> classes;
   const double straggling = simulate::straggler_factor(cluster.stragglers, ranks, static_cast<uint64_t>(options.seed));
   for (const auto& [kind, count] : kinds) {
     const auto [speed, batch] = kind;
-    if (!steps.contains(batch)) steps.emplace(batch, compiled(batch, ranks));
+    if (!lengths.contains(batch))
+      lengths[batch] = compiled(batch, 1).program.compute_seconds / alone.program.compute_seconds;
     classes.push_back({.name = fmt::format("{} rank{} of batch {}", count, count == 1 ? "" : "s", batch),
                        .count = count,
-                       .program = &steps.at(batch).program,
-                       .factor = straggling / speed});
+                       .program = &step.program,
+                       .factor = straggling * lengths.at(batch) / speed});
   }
-  report.parameters = steps.begin()->second.parameters;
-  report.program = steps.rbegin()->second.program;
+  report.parameters = step.parameters;
+  report.program = step.program;
   report.step = simulate::simulate_step(
       classes, cluster, {.ranks = ranks, .batches = report.batches, .bytes_factor = step_options.bytes_factor});
   report.seconds = report.step.seconds;
   report.busy_seconds = report.step.compute_seconds;
   report.bytes_sent = report.step.link_bytes;
   report.flops = report.program.flops * ranks * report.batches;
-  report.memory_bytes = report.program.total_bytes();
+  const int64_t largest = *std::max_element(parts.begin(), parts.end());
+  report.memory_bytes = (largest == even ? step : compiled(largest, ranks)).program.total_bytes();
   report.state_bytes = report.program.state_bytes;
   // Linear: what the ranks would do if each ran as one of its rate does alone, on its part of the batch.
   double rates = 0;
   for (const double speed : speeds) rates += speed;
-  const int64_t even = std::max<int64_t>(1, whole / ranks);
-  const simulate::GraphStep alone = compiled(even, 1);
   report.of_linear = static_cast<double>(report.batch) / report.seconds /
                      (ranks * static_cast<double>(even) / alone.program.compute_seconds);
   report.speed_share = rates / ranks;
@@ -160,7 +168,9 @@ void simulate_shape(const SimulateOptions& options, const machines::ClusterFile&
 
 void require_failures(const SimulateOptions& options, const machines::ClusterFile& cluster) {
   const machines::Failures& failures = cluster.failures;
-  if (failures.per_device_hour > 0 || (options.spot && failures.spot_interruptions_per_host_hour > 0)) return;
+  if (options.spot) machines::require_interruptions(cluster);
+  if (failures.per_device_hour > 0 || (options.spot && failures.spot_interruptions_per_host_hour.value_or(0) > 0))
+    return;
   fail(ErrorKind::usage,
        "--{}: failures.per_device_hour is missing in '{}', so that nothing would ever fail; write it there, such as "
        "2e-5: one in 50,000 device-hours",
@@ -177,7 +187,7 @@ void simulate_failures(const SimulateOptions& options, const machines::ClusterFi
       .devices_per_host = std::min(report.ranks, cluster.devices_per_host),
       .hosts_per_replica = report.hosts_per_replica,
       .failures_per_device_hour = cluster.failures.per_device_hour,
-      .interruptions_per_host_hour = options.spot ? cluster.failures.spot_interruptions_per_host_hour : 0,
+      .interruptions_per_host_hour = options.spot ? cluster.failures.spot_interruptions_per_host_hour.value_or(0) : 0,
       .restart_seconds = cluster.failures.restart_seconds,
       .repair_seconds = cluster.failures.repair_seconds,
       .checkpoint_seconds = writing,

@@ -39,6 +39,24 @@ std::set<int64_t> front_of(const StudySettings& settings, const std::vector<Stud
   return front;
 }
 
+constexpr size_t kRemarkBytes = 80;
+constexpr const char* kLeftOut = "…";
+
+/// Up to the end of a word.
+std::string shortened(const std::string& text) {
+  if (text.size() <= kRemarkBytes) return text;
+  size_t end = text.rfind(' ', kRemarkBytes);
+  if (end == text.npos) end = kRemarkBytes;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0u) == 0x80u) --end;  // within a character
+  return text.substr(0, end) + kLeftOut;
+}
+
+/// Why it ended as it did, or where it comes from.
+std::string remark_on(const StudyTrial& trial) {
+  if (!trial.reason.empty()) return trial.reason;
+  return trial.parent ? fmt::format("copy of trial {} after {} epochs", *trial.parent, trial.begun) : "";
+}
+
 int64_t epochs_of(const StudyTrial& trial) { return trial.curve.empty() ? trial.begun : trial.curve.back().first; }
 
 }  // namespace
@@ -68,7 +86,9 @@ Table study_table(const StudySettings& settings, const std::vector<StudyTrial>& 
   for (const tune::Dimension& dimension : settings.space.dimensions())
     columns.push_back({dimension.name, Align::right});
   columns.push_back({"time", Align::right});
-  columns.push_back({"", Align::left});
+  const bool has_remarks =
+      std::any_of(trials.begin(), trials.end(), [](const StudyTrial& trial) { return !remark_on(trial).empty(); });
+  if (has_remarks) columns.push_back({"remark", Align::left});
   Table table(columns);
   size_t shown_rows = 0;
   for (const StudyTrial& trial : ranked(settings, trials)) {
@@ -83,12 +103,15 @@ Table study_table(const StudySettings& settings, const std::vector<StudyTrial>& 
                           ? value_text(tune::value_of(trial.values, dimension.name))
                           : "");
     cells.push_back(trial.seconds > 0 ? human_duration(trial.seconds) : "");
-    const std::string origin =
-        trial.parent ? fmt::format("copy of trial {} after {} epochs", *trial.parent, trial.begun) : "";
-    cells.push_back(printable((trial.reason.empty() ? origin : trial.reason).substr(0, 80)));
+    if (has_remarks) cells.push_back(shortened(printable(remark_on(trial))));
     table.add_row(std::move(cells));
   }
   return table;
+}
+
+std::string study_text(const StudySettings& settings, const std::vector<StudyTrial>& trials, size_t rows) {
+  const std::string text = study_table(settings, trials, rows).text();
+  return text.find(kLeftOut) == text.npos ? text : text + "--json has the remarks whole\n";
 }
 
 std::string study_json(const StudySettings& settings, const std::vector<StudyTrial>& trials,

@@ -17,6 +17,9 @@ namespace weft::cli {
 /// objectives a mark says which trials no other one beats in all of them.
 Table study_table(const tune::StudySettings& settings, const std::vector<tune::StudyTrial>& trials, size_t rows);
 
+/// The same as text, with a line that says where what its cells leave out is.
+std::string study_text(const tune::StudySettings& settings, const std::vector<tune::StudyTrial>& trials, size_t rows);
+
 /// A row for each value that led to the trial, and of a copy of another one for the epochs of each.
 void add_values(Table& table, const std::vector<tune::StudyTrial>& trials, const tune::StudyTrial& trial);
 

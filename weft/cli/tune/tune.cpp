@@ -69,6 +69,13 @@ std::string recipe_text(const Library& library, const std::string& name) {
   return built_in != nullptr && !fs::is_regular_file(name, code) ? built_in->text : read_text(name);
 }
 
+/// The study is written to this file as well, from now on. What cannot be written to is not kept.
+void add_storage(tune::Study& study, const std::string& text) {
+  const fs::path storage = tune::storage_file(text);
+  tune::OptunaStorage(storage, study);
+  study.set_storage(storage);
+}
+
 tune::Study begin_study(const Library& library, const TuneOptions& options) {
   if (options.recipe.empty() == options.data.empty())
     fail(ErrorKind::usage, "{}",
@@ -92,7 +99,18 @@ tune::Study begin_study(const Library& library, const TuneOptions& options) {
   if (!options.space.empty()) request.ranges = tune::parse_space_file(read_text(options.space), options.space);
   for (const std::string& text : options.ranges) request.ranges.push_back(tune::parse_range(text));
   const tune::StudySettings settings = tune::study_settings(library, request, say);
-  return tune::Study::create(options.study.empty() ? free_folder(name) : fs::path(options.study), settings);
+  const fs::path folder = options.study.empty() ? free_folder(name) : fs::path(options.study);
+  std::error_code code;
+  const bool is_new = !fs::exists(folder / "study.db", code);
+  tune::Study study = tune::Study::create(folder, settings);
+  if (options.storage.empty()) return study;
+  try {
+    add_storage(study, options.storage);
+  } catch (const Error&) {
+    if (is_new && study.trials().empty()) fs::remove_all(folder, code);  // nobody has asked for it without the storage
+    throw;
+  }
+  return study;
 }
 
 tune::Study open_study(const Library& library, const TuneOptions& options) {
@@ -106,7 +124,9 @@ tune::Study open_study(const Library& library, const TuneOptions& options) {
            "or begin "
            "another study",
            name);
-  return tune::Study::open(options.resume);
+  tune::Study study = tune::Study::open(options.resume);
+  if (!options.storage.empty()) add_storage(study, options.storage);
+  return study;
 }
 
 /// Shows where a study stands: one line that updates itself on a terminal, else a line for each trial that ended.
@@ -182,19 +202,22 @@ void print_best(const Library& library, tune::Study& study, const tune::TuneOutc
       if (const MetricEntry* entry = find_entry(library.metrics, metric.name); entry != nullptr && metric.value)
         table.add_row({"test_" + metric.name, shown(*entry, metric.value)});
   add_values(table, study.trials(), best);
-  table.add_row({"run", printable(study.run_of(best.number).string())});
+  const bool has_run = study.has_run(best.number);
+  if (has_run) table.add_row({"run", printable(study.run_of(best.number).string())});
   table.add_row({"recipe", printable(study.best().string())});
   const std::string command = quoted_for_shell(program), folder = quoted_for_shell(study.folder().string());
   std::string mattered = tune::what_mattered(settings, study.trials());
   if (!mattered.empty()) mattered += "\n";
-  fmt::print("{}{}next, try:\n  {} tune show {}\n  {} train {}\n", table.text(), mattered, command, folder, command,
-             quoted_for_shell(study.best().string()));
+  fmt::print("{}{}next, try:\n  {} tune show {}\n", table.text(), mattered, command, folder);
+  if (has_run) fmt::print("  {} train {}\n", command, quoted_for_shell(study.best().string()));  // else it was said
 }
 
-/// No more than the cores have room for: more trials at a time would only take longer each.
-int64_t workers_of(const TuneOptions& options, const tune::StudySettings& settings) {
+/// As this command says, or the study does. No more than the cores have room for: more trials at a time would only take
+/// longer each.
+int64_t workers_of(const TuneOptions& options, tune::Study& study) {
+  const tune::StudySettings& settings = study.settings();
   const int64_t places = tune::places_here(settings), cores = available_cores();
-  const int64_t wanted = options.workers.value_or(places);
+  const int64_t wanted = options.workers.value_or(study.workers().value_or(places));
   if (wanted > places)
     say(fmt::format("warning: --workers {}, but {} cores have room for {} with --threads {}; no more train at a time",
                     wanted, cores, places, settings.threads));
@@ -213,14 +236,11 @@ int tune_command(const Library& library, const TuneOptions& options, const std::
   const bool wants_members = study.settings().scheduler.name == "population";
   if (trials == 0 && (!seconds || wants_members)) trials = kTrials;
   if (trials != study.wanted_trials()) study.set_wanted_trials(trials);
-  if (!options.storage.empty()) {
-    const fs::path storage = tune::storage_file(options.storage);
-    tune::OptunaStorage(storage, study);  // the study keeps what can be written to
-    study.set_storage(storage);
-  }
-  const int64_t workers = workers_of(options, study.settings());
+  const int64_t workers = workers_of(options, study);
   if (workers == 0 && options.serve.empty())
     fail(ErrorKind::usage, "--workers 0 leaves nobody to train; add --serve HOST:PORT for workers on other hosts");
+  // Nobody here is the wish of a command that serves others, and not of one that goes on without them.
+  if (options.workers && *options.workers > 0) study.set_workers(*options.workers);
   const std::unique_ptr<tune::WorkerServer> server =
       options.serve.empty() ? nullptr : serve_workers(library, study, options.serve, options.lost_after, program);
 
@@ -334,7 +354,8 @@ void add_tune(CLI::App& app, Action& action, const Library& library, const std::
   command
       ->add_option(
           "--workers", options->workers,
-          "Trials at a time on this host; default: the cores over --threads; 0 with --serve: all train elsewhere")
+          "Trials at a time on this host; a resumed study keeps it; default: the cores over --threads; 0 with --serve: "
+          "all train elsewhere")
       ->check(CLI::Range(int64_t{0}, int64_t{1024}));
   command
       ->add_option("--serve", options->serve,

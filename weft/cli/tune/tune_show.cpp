@@ -86,7 +86,7 @@ int show_command(const Library& library, const ShowOptions& options) {
   if (options.as_json)
     fmt::print("{}", study_json(study.settings(), trials, best_summary(study, best_trial(study.settings(), trials))));
   else
-    fmt::print("{}", study_table(study.settings(), trials, static_cast<size_t>(options.rows)).text());
+    fmt::print("{}", study_text(study.settings(), trials, static_cast<size_t>(options.rows)));
   return 0;
 }
 

@@ -22,6 +22,8 @@ namespace weft::data {
 struct LoaderOptions {
   int64_t batch = 128;        // of all shares together, as are those of the stages
   int share = 0, shares = 1;  // of the n rows of a batch those from share * n / shares on, as far as the next share's
+  // Equal parts of a batch that are shared one after the other, as micro-batches are: a share has its rows of each.
+  int64_t turns = 1;
   int64_t grains = 0;  // where shares may change: equal pieces of which a batch consists; a share has at least one
   uint64_t seed = 0;
   int workers = 1;         // threads; 0: batches are made inside next()

@@ -32,6 +32,8 @@ void check_loader_options(const Dataset& dataset, const LoaderOptions& options) 
   check_info(dataset.info());
   const std::string& name = dataset.info().name;
   check(options.shares >= 1 && options.share >= 0 && options.share < options.shares, "a share of several");
+  check(options.turns == 1 || (options.drop_last && options.turns > 1 && options.grains == 0),
+        "turns of whole batches without grains");
   check(options.grains == 0 || (options.drop_last && options.grains >= options.shares),
         "whole batches of at least as many grains as there are shares");
   for (const LoaderStage& stage : stages_of(options)) {
@@ -41,10 +43,11 @@ void check_loader_options(const Dataset& dataset, const LoaderOptions& options) 
     if (options.grains > 0 && stage.batch % options.grains != 0)
       fail(ErrorKind::usage, "[loader] batch {} cannot be divided into {} equal grains; choose {}", stage.batch,
            options.grains, (stage.batch / options.grains + 1) * options.grains);
-    if (options.drop_last && options.grains == 0 && stage.batch % options.shares != 0) {
-      const int64_t below = stage.batch - stage.batch % options.shares, above = below + options.shares;
+    if (const int64_t parts = options.turns * options.shares;
+        options.drop_last && options.grains == 0 && stage.batch % parts != 0) {
+      const int64_t below = stage.batch - stage.batch % parts, above = below + parts;
       fail(ErrorKind::usage, "[loader] batch {} cannot be divided into {} equal shares; choose {}{}", stage.batch,
-           options.shares, below > 0 ? fmt::format("{} or ", below) : "", above);
+           parts, below > 0 ? fmt::format("{} or ", below) : "", above);
     }
     if (options.drop_last && dataset.size() < stage.batch)
       fail(ErrorKind::usage, "[loader] '{}' has {} samples, fewer than one batch of {}; choose a smaller batch", name,
@@ -127,13 +130,23 @@ int64_t BatchMaker::samples_before(int64_t epoch, int64_t step) const {
   return piece.first_sample + (step - piece.first_in_epoch) * stages_[piece.stage].batch;
 }
 
+int64_t BatchMaker::row_of_all(int64_t first, int64_t count, int64_t row) const {
+  if (options_.turns == 1) return first + row;
+  const int64_t of_turn = count / options_.turns, turn = row / of_turn;
+  return (turn * options_.shares + options_.share) * of_turn + row % of_turn;
+}
+
 /// The row before the first of all is the last one.
 int64_t BatchMaker::position_of(const UnfinishedBatch& unfinished, int64_t row) const {
   const Batch& batch = unfinished.batch;
-  const int64_t count = count_of(batch.epoch, batch.step);
-  const int64_t first = unfinished.first;
-  const bool is_before = row == batch.count;
-  const int64_t at = is_before ? (first == 0 ? count : first) - 1 : first + row;
+  int64_t at = 0;
+  if (row < batch.count) {
+    at = row_of_all(unfinished.first, batch.count, row);
+  } else {
+    const int64_t turn = row - batch.count;
+    at = row_of_all(unfinished.first, batch.count, turn * batch.count / options_.turns) - 1;
+    if (at < 0) at = count_of(batch.epoch, batch.step) - 1;
+  }
   return samples_before(batch.epoch, batch.step) + at;
 }
 
@@ -156,14 +169,14 @@ UnfinishedBatch BatchMaker::allocate(int64_t rows, const Shape& sample) const {
   result.batch.samples = Tensor(batch_dtype(info), batched(sample));
   result.batch.targets = options_.mix.on() ? Tensor(DType::f32, Shape{rows, info.classes})
                                            : Tensor(info.target_dtype, batched(info.target_shape));
-  if (options_.mix.on()) result.labels.resize(static_cast<size_t>(rows) + 1);
+  if (options_.mix.on()) result.labels.resize(static_cast<size_t>(rows + options_.turns));
   return result;
 }
 
 UnfinishedBatch BatchMaker::allocate(int64_t epoch, int64_t step) const {
   const Stage& stage = stage_of(epoch, step);
   UnfinishedBatch result = allocate(rows_of(stage), stage.sample);
-  if (mixes_a_share()) result.before = Tensor(DType::f32, stage.sample);
+  if (mixes_a_share()) result.before = Tensor(DType::f32, Shape{options_.turns * stage.sample.elements()});
   return result;
 }
 
@@ -177,7 +190,7 @@ UnfinishedBatch BatchMaker::allocate_largest() const {
   }
   const int64_t samples = (elements + sample.elements() - 1) / sample.elements();
   UnfinishedBatch result = allocate(std::max(samples, most_rows()), sample);
-  if (mixes_a_share()) result.before = Tensor(DType::f32, Shape{largest_sample});
+  if (mixes_a_share()) result.before = Tensor(DType::f32, Shape{options_.turns * largest_sample});
   return result;
 }
 
@@ -232,7 +245,7 @@ void BatchMaker::begin(UnfinishedBatch& unfinished, int64_t epoch, int64_t step,
   const auto [first, last] = pieces.rows(count_of(epoch, step));
   unfinished.first = first;
   batch.count = last - first;
-  unfinished.rows = batch.count + (mixes_a_share() ? 1 : 0);
+  unfinished.rows = batch.count + (mixes_a_share() ? options_.turns : 0);
 }
 
 void BatchMaker::fill_row(UnfinishedBatch& unfinished, int64_t row, const Permutation& order, Scratch& scratch) const {
@@ -240,10 +253,10 @@ void BatchMaker::fill_row(UnfinishedBatch& unfinished, int64_t row, const Permut
   const DatasetInfo& info = dataset_.info();
   const Stage& stage = stage_of(batch);
   const int64_t at = position_of(unfinished, row);
-  const bool is_before = row == batch.count;  // the first one of a share
+  const int64_t turn = row - batch.count;  // before which the row is; below 0: it is one of the share
   const SampleKey key{options_.shuffle ? order[at] : at, pass_of(batch.epoch)};
   const auto sample_bytes = static_cast<size_t>(byte_size(batch.samples.dtype(), stage.sample.elements()));
-  auto* sample = is_before ? unfinished.before.data_as<uint8_t>()
+  auto* sample = turn >= 0 ? unfinished.before.data_as<uint8_t>() + static_cast<size_t>(turn) * sample_bytes
                            : batch.samples.data_as<uint8_t>() + static_cast<size_t>(row) * sample_bytes;
   if (normalization_)
     fill_image(scratch, stage, key.index, batch.epoch,
@@ -268,11 +281,19 @@ void BatchMaker::finish(UnfinishedBatch& unfinished) const {
   const size_t rows = options_.grains > 0 ? count : static_cast<size_t>(rows_of(stage));
   const auto sample_elements = static_cast<size_t>(stage.sample.elements());
   if (options_.mix.on()) {
-    std::optional<MixNeighbour> before;
-    if (mixes_a_share()) before = {{unfinished.before.data_as<float>(), sample_elements}, unfinished.labels[count]};
-    return mix_batch({batch.samples.data_as<float>(), rows * sample_elements}, stage.sample,
-                     {unfinished.labels.data(), rows}, before, options_.mix, options_.seed, batch.epoch, batch.step,
-                     {batch.targets.data_as<float>(), rows * static_cast<size_t>(dataset_.info().classes)});
+    const auto classes = static_cast<size_t>(dataset_.info().classes);
+    const size_t turns = mixes_a_share() ? static_cast<size_t>(options_.turns) : 1, of_turn = rows / turns;
+    for (size_t turn = 0; turn < turns; ++turn) {
+      const size_t first = turn * of_turn;
+      std::optional<MixNeighbour> before;
+      if (mixes_a_share())
+        before = {{unfinished.before.data_as<float>() + turn * sample_elements, sample_elements},
+                  unfinished.labels[count + turn]};
+      mix_batch({batch.samples.data_as<float>() + first * sample_elements, of_turn * sample_elements}, stage.sample,
+                {unfinished.labels.data() + first, of_turn}, before, options_.mix, options_.seed, batch.epoch,
+                batch.step, {batch.targets.data_as<float>() + first * classes, of_turn * classes});
+    }
+    return;
   }
   const auto sample_bytes =
       static_cast<size_t>(byte_size(batch.samples.dtype(), static_cast<int64_t>(sample_elements)));
@@ -298,9 +319,11 @@ void BatchMaker::will_need(int64_t epoch, int64_t step, const BatchPieces& piece
   if (!dataset_.info().decoded) return;
   const Permutation order = order_of(epoch);
   const auto [first, last] = pieces.rows(count_of(epoch, step));
-  const int64_t begin = samples_before(epoch, step) + first;
-  for (int64_t row = first_row; row < std::min(last_row, last - first); ++row)
-    dataset_.will_need(options_.shuffle ? order[begin + row] : begin + row);
+  const int64_t before = samples_before(epoch, step);
+  for (int64_t row = first_row; row < std::min(last_row, last - first); ++row) {
+    const int64_t at = before + row_of_all(first, last - first, row);
+    dataset_.will_need(options_.shuffle ? order[at] : at);
+  }
 }
 
 }  // namespace weft::data

@@ -14,9 +14,9 @@ namespace weft::data {
 struct UnfinishedBatch {
   Batch batch;
   int64_t first = 0;  // row of the batch of all shares
-  int64_t rows = 0;   // to make: those of the batch, and behind them, where a share is mixed, that before its first
+  int64_t rows = 0;   // to make: those of the batch, and behind them, where a share is mixed, those before its turns
   std::vector<int32_t> labels;  // of rows that are mixed
-  Tensor before;                // the sample of such a row
+  Tensor before;                // the samples of the rows before its turns
 };
 
 class BatchMaker {
@@ -72,7 +72,10 @@ class BatchMaker {
   int64_t count_of(int64_t epoch, int64_t step) const;
   /// Samples of the epoch before this batch.
   int64_t samples_before(int64_t epoch, int64_t step) const;
-  /// Where a row of the share stands among the samples of the epoch.
+  /// Where a row of the share, of which `first` is the first and there are `count`, stands among the rows of its batch
+  /// of all shares.
+  int64_t row_of_all(int64_t first, int64_t count, int64_t row) const;
+  /// Where a row to be made stands among the samples of the epoch.
   int64_t position_of(const UnfinishedBatch& unfinished, int64_t row) const;
   bool mixes_a_share() const { return options_.mix.on() && options_.shares > 1; }
   void fill_target(Scratch& scratch, const SampleKey& key, int64_t epoch, std::span<uint8_t> target) const;

@@ -77,7 +77,9 @@ OpDef message_op(const char* name, std::string summary, std::vector<std::string>
 
 void add_message_ops(OpRegistry& registry) {
   registry.add(message_op(kSend, "Sends a tensor to another rank, and gives it back.", {"x"}, "sent", false));
-  registry.add(message_op(kSendStart, "Begins to send a tensor to another rank.", {"x"}, "pending", true));
+  OpDef send_start = message_op(kSendStart, "Begins to send a tensor to another rank.", {"x"}, "pending", true);
+  send_start.attributes.push_back(attribute("forward", false, "of the forward part of a step, such as an activation"));
+  registry.add(std::move(send_start));
   registry.add(message_op(kSendWait, "Waits until a tensor has been sent.", {"pending"}, "sent", true));
   registry.add(message_op(kReceive, "What another rank sends.", {}, "y", false));
   registry.add(message_op(kReceiveStart, "Begins to receive what another rank sends.", {}, "pending", true));

@@ -1,8 +1,11 @@
 #include "weft/passes/ranks/pipeline_stages.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <deque>
 #include <limits>
+#include <numeric>
 #include <set>
 
 #include "weft/base/error.h"
@@ -12,7 +15,8 @@ namespace weft::passes {
 
 namespace {
 
-constexpr double kSlack = 0.05;  // predictions are no better than that
+constexpr double kSlack = 0.05;      // predictions are no better than that
+constexpr double kLeastShare = 0.5;  // of an equal share: with less, a stage without weights is not worth a rank
 
 /// What nodes depend on.
 struct Dependence {
@@ -98,11 +102,31 @@ class Cutter {
       const NodeId owner = is_forward(index) ? node_at(index) : made_for(index);
       if (owner.valid() && home_[index_of(owner)] != kNowhere) seconds[home_[index_of(owner)]] += seconds_[index];
     }
-    const std::vector<size_t> begins = cut_by_cost(seconds, crossing(), staged_.stages);
+    const std::vector<double> worth = find_worth(seconds);
+    const std::vector<size_t> begins = cut_by_cost(seconds, crossing(), staged_.stages, worth);
+    const auto stage_of = [&](size_t piece) {
+      return std::upper_bound(begins.begin(), begins.end(), piece) - begins.begin() - 1;
+    };
     for (size_t index = 0; index < origins_.forward_nodes; ++index)
-      if (home_[index] != kNowhere)
-        staged_.stage[index] =
-            static_cast<int>(std::upper_bound(begins.begin(), begins.end(), home_[index]) - begins.begin()) - 1;
+      if (home_[index] != kNowhere) staged_.stage[index] = static_cast<int>(stage_of(home_[index]));
+    std::vector<double> of_stage(static_cast<size_t>(staged_.stages), 0);
+    for (size_t piece = 0; piece < pieces_; ++piece) of_stage[static_cast<size_t>(stage_of(piece))] += worth[piece];
+    for (const double each : of_stage) staged_.has_work.push_back(each >= 1);
+  }
+
+  /// Of each piece, so that a stage with less than 1 is not worth a rank: it multiplies with no weights, and takes next
+  /// to no time. Vectors, as biases, do not count: adding them is no work.
+  std::vector<double> find_worth(const std::vector<double>& seconds) const {
+    const double least = kLeastShare * std::accumulate(seconds.begin(), seconds.end(), 0.0) / staged_.stages;
+    std::vector<double> worth;
+    for (const double each : seconds) worth.push_back(least > 0 ? each / least : 1);
+    for (const GraphInput& input : graph_.inputs()) {
+      if (input.kind != InputKind::parameter || graph_.shape(input.value).rank() < 2) continue;
+      for (const NodeId user : users_[index_of(input.value)])
+        if (is_forward(index_of(user)) && home_[index_of(user)] != kNowhere)
+          worth[home_[index_of(user)]] += 2;  // 1, whatever is rounded
+    }
+    return worth;
   }
 
   /// Bytes of what comes from before each piece and is read from it on.
@@ -210,9 +234,16 @@ double least_largest_part(const std::vector<double>& sums, size_t parts) {
   return least[count];
 }
 
-/// Where the parts begin, none of which costs more than `limit`, with the least bytes from part to part.
+std::vector<double> sums_before(const std::vector<double>& pieces) {
+  std::vector<double> sums{0};
+  for (const double each : pieces) sums.push_back(sums.back() + each);
+  return sums;
+}
+
+/// Where the parts begin, none of which costs more than `limit`, with the least bytes from part to part. `worth`: sums
+/// of which each part has at least 1, or empty. Returns nothing where that cannot be.
 std::vector<size_t> cheapest_cuts(const std::vector<double>& sums, const std::vector<int64_t>& crossing, size_t parts,
-                                  double limit) {
+                                  double limit, const std::vector<double>& worth) {
   const size_t count = sums.size() - 1;
   std::vector<double> bytes(count + 1, kUnbounded);
   std::vector<std::vector<size_t>> from(parts, std::vector<size_t>(count + 1, 0));
@@ -223,9 +254,12 @@ std::vector<size_t> cheapest_cuts(const std::vector<double>& sums, const std::ve
       return bytes[begin] + (begin > 0 ? static_cast<double>(crossing[begin]) : 0);
     };
     std::deque<size_t> begins;  // of the last part, each with more bytes than the one before it
+    size_t next_begin = part;
     for (size_t end = part + 1; end <= count; ++end) {
-      while (!begins.empty() && bytes_from(begins.back()) >= bytes_from(end - 1)) begins.pop_back();
-      begins.push_back(end - 1);
+      for (; next_begin < end && (worth.empty() || worth[end] - worth[next_begin] >= 1); ++next_begin) {
+        while (!begins.empty() && bytes_from(begins.back()) >= bytes_from(next_begin)) begins.pop_back();
+        begins.push_back(next_begin);
+      }
       while (!begins.empty() && sums[end] - sums[begins.front()] > limit) begins.pop_front();
       if (begins.empty() || bytes_from(begins.front()) == kUnbounded) continue;
       next[end] = bytes_from(begins.front());
@@ -233,6 +267,7 @@ std::vector<size_t> cheapest_cuts(const std::vector<double>& sums, const std::ve
     }
     bytes = std::move(next);
   }
+  if (bytes[count] == kUnbounded) return {};
   std::vector<size_t> begins(parts);
   size_t end = count;
   for (size_t part = parts; part-- > 0;) end = begins[part] = from[part][end];
@@ -241,14 +276,34 @@ std::vector<size_t> cheapest_cuts(const std::vector<double>& sums, const std::ve
 
 }  // namespace
 
-std::vector<size_t> cut_by_cost(const std::vector<double>& seconds, const std::vector<int64_t>& crossing, int parts) {
+std::vector<size_t> cut_by_cost(const std::vector<double>& seconds, const std::vector<int64_t>& crossing, int parts,
+                                const std::vector<double>& worth) {
   const size_t count = seconds.size(), wanted = static_cast<size_t>(parts);
   if (count < wanted)
     fail(ErrorKind::usage, "{} stages want at least as many operations with weights before them, and there are {}",
          parts, count);
-  std::vector<double> sums{0};
-  for (const double each : seconds) sums.push_back(sums.back() + each);
-  return cheapest_cuts(sums, crossing, wanted, least_largest_part(sums, wanted) * (1 + kSlack));
+  const std::vector<double> sums = sums_before(seconds);
+  const double limit = least_largest_part(sums, wanted) * (1 + kSlack);
+  if (!worth.empty())
+    if (std::vector<size_t> begins = cheapest_cuts(sums, crossing, wanted, limit, sums_before(worth)); !begins.empty())
+      return begins;
+  return cheapest_cuts(sums, crossing, wanted, limit, {});
+}
+
+std::vector<int> idle_ranks(const std::vector<bool>& has_work, const StagePlacement& placement) {
+  std::vector<bool> is_busy(static_cast<size_t>(placement.ranks), false);
+  for (int stage = 0; stage < placement.stages(); ++stage)
+    if (has_work[static_cast<size_t>(stage)]) is_busy[static_cast<size_t>(placement.rank_of(stage))] = true;
+  std::vector<int> idle;
+  for (int rank = 0; rank < placement.ranks; ++rank)
+    if (!is_busy[static_cast<size_t>(rank)]) idle.push_back(rank);
+  return idle;
+}
+
+std::string describe_idle(const std::vector<int>& ranks) {
+  if (ranks.empty()) return "";
+  return fmt::format("{} {} of the pipeline would have next to nothing to compute",
+                     ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "));
 }
 
 StagedGraph cut_into_stages(const Graph& graph, const GradientOrigins& origins, const std::vector<ValueId>& wanted,

@@ -56,7 +56,8 @@ class Keys {
              "{}: the condition names '{}', which is not searched; give it a range, or leave the "
              "condition away",
              range.where, range.condition->first);
-      for (const std::string& text : range.condition->second) d.condition->values.push_back(value_of(*parent, text));
+      for (const std::string& text : range.condition->second)
+        d.condition->values.push_back(value_of(*parent, text, range.where));
     } else if (is_option) {
       d.condition = condition_by_readers(range, models_with(range), "model.name");
     } else if (const spec::RecipeKey& key = find(range); !key.read_by.empty()) {
@@ -86,17 +87,17 @@ class Keys {
     fail(ErrorKind::usage, "{}: unknown key '{}'{}", range.where, range.key, key_suggestion(range.key, names));
   }
 
-  /// The value of a choice, as the key of its range has it.
-  KeyValue value_of(const RangeText& range, const std::string& text) const {
+  /// The value of a choice, as the key of its range has it, written at `where`.
+  KeyValue value_of(const RangeText& range, const std::string& text, const std::string& where) const {
     if (range.key.starts_with(kModel)) return text;
     const spec::RecipeKey& key = find(range);
     const KeyValue value = read_value(key, text);
-    checked_value(key, value, range.where);
+    checked_value(key, value, where);
     if (key.name == "batch" && std::holds_alternative<std::string>(value))
       fail(ErrorKind::usage,
            "{}: a batch of 'auto' is measured when its trial has begun, and trials are packed by their memory before; "
            "list numbers",
-           range.where);
+           where);
     return value;
   }
 
@@ -130,7 +131,7 @@ class Keys {
         break;
     }
     std::vector<KeyValue> choices;
-    for (const std::string& text : arguments) choices.push_back(value_of(range, text));
+    for (const std::string& text : arguments) choices.push_back(value_of(range, text, range.where));
     return choice(range.key, std::move(choices));
   }
 

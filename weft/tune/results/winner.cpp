@@ -6,6 +6,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/files.h"
+#include "weft/base/format.h"
 #include "weft/launch/child_process.h"
 #include "weft/tune/results/what_mattered.h"
 #include "weft/tune/study/deployed_run.h"
@@ -64,6 +65,14 @@ std::optional<run::Summary> measure_winner(Study& study, const StudyTrial& best,
                                            const std::function<void(const std::string&)>& note) {
   const fs::path run = study.run_of(best.number), summary = run / "summary.json";
   std::error_code code;
+  if (!study.has_run(best.number)) {
+    if (note)
+      note(fmt::format(
+          "the run of the best trial, {}, is gone from '{}': its test data are not measured; train its recipe anew by "
+          "`weft train {}`",
+          best.number, run.string(), quoted_for_shell(study.best().string())));
+    return std::nullopt;
+  }
   if (best.state != StudyTrial::State::finished) {
     if (note) note(why_not_tested(study, best, study.trials()));
     return std::nullopt;

@@ -16,7 +16,7 @@ namespace weft::tune {
 void write_best(Study& study, const StudyTrial& best, const Library& library);
 
 /// The test data are measured now, for this trial alone, where it has trained to its end; else `note` says that they
-/// are not, and how to go on. `program`: the path of this program.
+/// are not, and how to go on: also where its run directory is gone. `program`: the path of this program.
 std::optional<run::Summary> measure_winner(Study& study, const StudyTrial& best, const std::string& program,
                                            const std::function<bool()>& stop_requested,
                                            const std::function<void(const std::string&)>& note);

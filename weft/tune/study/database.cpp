@@ -2,17 +2,29 @@
 
 #include <sqlite3.h>
 
+#include <algorithm>
+#include <chrono>
 #include <system_error>
+#include <thread>
+#include <utility>
 
+#include "weft/base/clock.h"
 #include "weft/base/error.h"
+#include "weft/base/say.h"
 
 namespace weft::tune {
 
 void Database::Close::operator()(sqlite3* connection) const { sqlite3_close(connection); }
 void Statement::Finalize::operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
 
-Database::Database(const std::filesystem::path& path, Mode mode, double busy_seconds)
-    : path_(path), busy_seconds_(busy_seconds) {
+namespace {
+
+constexpr double kQuietSeconds = 2;  // of a wait for a lock
+
+}  // namespace
+
+Database::Database(const std::filesystem::path& path, Mode mode, double busy_seconds, std::string if_unreadable)
+    : path_(path), busy_seconds_(busy_seconds), if_unreadable_(std::move(if_unreadable)) {
   const int flags = SQLITE_OPEN_READWRITE | (mode == Mode::create ? SQLITE_OPEN_CREATE : 0);
   sqlite3* opened = nullptr;
   const int code = sqlite3_open_v2(path.c_str(), &opened, flags, nullptr);
@@ -20,9 +32,25 @@ Database::Database(const std::filesystem::path& path, Mode mode, double busy_sec
   if (opened == nullptr) fail(ErrorKind::io, "cannot open '{}': out of memory", path.string());
   sqlite3_extended_result_codes(opened, 1);
   require(code);
-  sqlite3_busy_timeout(opened, static_cast<int>(busy_seconds * 1000));
+  sqlite3_busy_handler(opened, wait_for_lock, this);
   execute("PRAGMA journal_mode = WAL");
   execute("PRAGMA synchronous = FULL");
+}
+
+int Database::wait_for_lock(void* database, int tries) {
+  auto& self = *static_cast<Database*>(database);
+  const double now = steady_seconds();
+  if (tries == 0) {
+    self.waits_since_ = now;
+    self.has_said_so_ = false;
+  }
+  const double waited = now - self.waits_since_;
+  if (waited >= self.busy_seconds_) return 0;
+  if (waited >= kQuietSeconds && !std::exchange(self.has_said_so_, true))
+    say(fmt::format("another process holds a lock on '{}'; waiting for it, for {:g} s at most", self.path_.string(),
+                    self.busy_seconds_));
+  std::this_thread::sleep_for(std::chrono::milliseconds(1 << std::min(tries, 5)));
+  return 1;
 }
 
 void Database::require(int code) {
@@ -47,10 +75,7 @@ void Database::require(int code) {
            file);
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
-      fail(ErrorKind::data,
-           "'{}' is damaged ({}); put a copy of it back, or begin another study: the runs beside it are "
-           "whole",
-           file, reason);
+      fail(ErrorKind::data, "'{}' {} ({})", file, if_unreadable_, reason);
     case SQLITE_READONLY:
     case SQLITE_PERM:
     case SQLITE_CANTOPEN:

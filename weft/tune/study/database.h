@@ -14,6 +14,8 @@ namespace weft::tune {
 
 class Database;
 
+inline constexpr double kBusySeconds = 30;  // that one waits for another process to let go of a file
+
 /// A statement with its values. Values are numbered from 1 as they stand in the text, columns from 0.
 class Statement {
  public:
@@ -46,12 +48,15 @@ enum class Outlives {
 };
 
 /// One connection, for one thread, with a write-ahead log. A change outside of a Transaction outlives a power cut.
-/// Error(io) where the file cannot be opened,
-/// is locked for too long, or the disk is full; Error(data) where it is no database or is damaged.
+/// Error(io) where the file cannot be opened, is locked for too long, or the disk is full; Error(data) where it is no
+/// database or is damaged. Where another process keeps it locked for some seconds, the user is told.
 class Database {
  public:
   enum class Mode { open, create };
-  Database(const std::filesystem::path& path, Mode mode, double busy_seconds = 30);
+  /// `if_unreadable`: what to say of a file that is no database or is damaged.
+  Database(const std::filesystem::path& path, Mode mode, double busy_seconds = kBusySeconds,
+           std::string if_unreadable =
+               "is damaged; put a copy of it back, or begin another study: the runs beside it are whole");
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
 
@@ -66,11 +71,16 @@ class Database {
  private:
   friend class Statement;
   void require(int code);
+  /// Of SQLite, while the file is locked: 0 where it is to give up. `tries` since the wait began.
+  static int wait_for_lock(void* database, int tries);
   struct Close {
     void operator()(sqlite3* connection) const;
   };
   std::filesystem::path path_;
-  double busy_seconds_;
+  const double busy_seconds_;
+  const std::string if_unreadable_;
+  double waits_since_ = 0;  // for a lock
+  bool has_said_so_ = false;
   std::unique_ptr<sqlite3, Close> connection_;
   Outlives outlives_ = Outlives::power_cut;
 };

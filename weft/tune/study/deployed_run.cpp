@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <vector>
 
 #include "weft/base/error.h"
 #include "weft/launch/child_process.h"
+#include "weft/tensor/tensor.h"
 
 namespace weft::tune {
 
@@ -14,7 +16,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int kRepeats = 101;  // of which the median counts
+constexpr int kRepeats = 101;        // of which the median counts
+constexpr int kFirstLineBytes = 64;  // of a compiled model, before its header
 
 /// What the program wrote; nullopt where it was stopped. Error(data) where it failed.
 std::optional<std::string> output_of(const std::vector<std::string>& words,
@@ -42,6 +45,24 @@ double median_seconds(const std::string& output) {
   return report["median_seconds"].get<double>();
 }
 
+/// Of the constants that a file of `weft compile` (engine/model_file.h) holds. The texts before them do not count: the
+/// recipe, labels, and the graph, in which the few numbers of small constants stand as digits. Their lengths would make
+/// equal networks differ.
+int64_t constant_bytes(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string magic, version;
+  size_t length = 0;
+  file >> magic >> version >> length;
+  std::string text(length, '\0');
+  file.seekg(kFirstLineBytes).read(text.data(), static_cast<std::streamsize>(length));
+  const nlohmann::json header = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  check(header.is_object() && header.contains("constants"), "a file of weft compile has a header");
+  int64_t bytes = 0;
+  for (const nlohmann::json& constant : header["constants"])
+    bytes += parse_tensor_type(constant.at("type").get<std::string>()).bytes();
+  return bytes;
+}
+
 /// Removes the file when it dies.
 class TemporaryFile {
  public:
@@ -53,7 +74,6 @@ class TemporaryFile {
   TemporaryFile(const TemporaryFile&) = delete;
   TemporaryFile& operator=(const TemporaryFile&) = delete;
   std::string name() const { return path_.string(); }
-  int64_t bytes() const { return static_cast<int64_t>(fs::file_size(path_)); }
 
  private:
   fs::path path_;
@@ -72,7 +92,7 @@ std::optional<Deployed> measure_deployed(const std::string& program, const fs::p
                                          bool with_latency, const std::function<bool()>& stop_requested) {
   const TemporaryFile file(run / "deployed.weft");
   if (!output_of({program, "compile", run.string(), file.name(), "--force"}, stop_requested)) return std::nullopt;
-  Deployed deployed{.bytes = file.bytes()};
+  Deployed deployed{.bytes = constant_bytes(file.name())};
   if (!with_latency) return deployed;
   const std::optional<std::string> output =
       output_of({program, "infer", file.name(), "--batch", "1", "--repeat", std::to_string(kRepeats), "--threads",

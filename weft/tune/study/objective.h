@@ -15,8 +15,8 @@ namespace weft::tune {
 
 struct Objective {
   std::string name;  // a metric of evaluations or of training, such as "validation_accuracy", or "parameters", "memory"
-                     // (bytes, planned), "size" (bytes of the deployed file), "latency" (seconds of the engine for one
-                     // sample) or "seconds" (of training)
+                     // (bytes, planned), "size" (bytes of the deployed constants), "latency" (seconds of the engine for
+                     // one sample) or "seconds" (of training)
   bool higher_is_better = false;
   friend bool operator==(const Objective&, const Objective&) = default;
 
@@ -39,7 +39,7 @@ struct TrialPlan {
 
 /// What a trained run is as it is deployed (deployed_run.h).
 struct Deployed {
-  int64_t bytes = 0;
+  int64_t bytes = 0;  // of its weights and other constants
   double latency_seconds = 0;
 };
 /// Whether an objective is of that.

@@ -139,7 +139,10 @@ fs::path storage_file(const std::string& text) {
 }
 
 OptunaStorage::OptunaStorage(const fs::path& file, const Study& study)
-    : settings_(study.settings()), database_(std::make_unique<Database>(file, Database::Mode::create)) {
+    : settings_(study.settings()),
+      database_(
+          std::make_unique<Database>(file, Database::Mode::create, kBusySeconds,
+                                     "is no SQLite database, or a damaged one; name another file for --storage")) {
   Transaction transaction(*database_);
   database_->execute(kOptunaTables);
   Statement version = database_->prepare("SELECT schema_version, library_version FROM version_info");

@@ -19,7 +19,8 @@ std::filesystem::path storage_file(const std::string& text);
 class OptunaStorage {
  public:
   /// Makes the file, or adds to the one that is there, which may hold other studies. The study has the name of its
-  /// folder. Error(usage) where the tables are of another version of Optuna, or a study of that name is not this one.
+  /// folder. Error(usage) where the tables are of another version of Optuna, or a study of that name is not this one,
+  /// Error(data) where the file is no database.
   OptunaStorage(const std::filesystem::path& file, const Study& study);
 
   /// The trial as it is now, new or known. Trials that no worker has any more are COMPLETE, PRUNED where a scheduler

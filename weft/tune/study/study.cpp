@@ -192,6 +192,10 @@ Study Study::open(const fs::path& folder, double busy_seconds) {
 
 fs::path Study::recipe_of(int64_t number) const { return folder_ / "trials" / fmt::format("{:04}.toml", number); }
 fs::path Study::run_of(int64_t number) const { return folder_ / "runs" / fmt::format("{:04}", number); }
+bool Study::has_run(int64_t number) const {
+  std::error_code code;
+  return fs::exists(run_of(number) / "spec.toml", code);
+}
 
 namespace {
 
@@ -272,6 +276,9 @@ void Study::write_setting(const char* name, const std::string& value) {
 
 int64_t Study::wanted_trials() { return parse_number<int64_t>(read_setting("trials")).value_or(0); }
 void Study::set_wanted_trials(int64_t trials) { write_setting("trials", std::to_string(trials)); }
+
+std::optional<int64_t> Study::workers() { return parse_number<int64_t>(read_setting("workers")); }
+void Study::set_workers(int64_t workers) { write_setting("workers", std::to_string(workers)); }
 
 fs::path Study::storage() { return read_setting("storage"); }
 void Study::set_storage(const fs::path& file) { write_setting("storage", fs::absolute(file).lexically_normal()); }

@@ -75,17 +75,23 @@ class Study {
   /// that differs, or the folder holds something else.
   static Study create(const std::filesystem::path& folder, const StudySettings& settings);
   /// Error(usage) where there is no study.
-  static Study open(const std::filesystem::path& folder, double busy_seconds = 30);
+  static Study open(const std::filesystem::path& folder, double busy_seconds = kBusySeconds);
 
   const std::filesystem::path& folder() const { return folder_; }
   const StudySettings& settings() const { return settings_; }
   std::filesystem::path recipe_of(int64_t number) const;
   std::filesystem::path run_of(int64_t number) const;
+  /// Whether that directory holds a run.
+  bool has_run(int64_t number) const;
   std::filesystem::path best() const { return folder_ / "best.toml"; }
 
   /// How many trials the study is to have, as it was last set; 0: nobody has said.
   int64_t wanted_trials();
   void set_wanted_trials(int64_t trials);
+
+  /// Trials at a time on a host, as the user last asked for, more than 0; nullopt: nobody has.
+  std::optional<int64_t> workers();
+  void set_workers(int64_t workers);
 
   /// The file that the study is written to in Optuna's tables as well (optuna_storage.h); empty: none.
   std::filesystem::path storage();

@@ -7,7 +7,9 @@
 namespace weft::tune {
 
 void TrialRecipes::write(int64_t trial, const std::string& recipe) {
-  replace_file(study_.recipe_of(trial), recipe);
+  const std::filesystem::path file = study_.recipe_of(trial);
+  make_directories(file.parent_path());  // somebody may have removed it
+  replace_file(file, recipe);
   unsynced_.insert(trial);
 }
 

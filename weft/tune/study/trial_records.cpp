@@ -2,7 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <system_error>
 #include <utility>
+#include <vector>
+
+#include "weft/base/files.h"
+#include "weft/run/checkpoint/manifest.h"
+#include "weft/run/checkpoint/store.h"
 
 namespace weft::tune {
 
@@ -41,12 +47,24 @@ void TrialRecords::end_interrupted(StudyTrial& trial) {
   end(trial);
 }
 
+namespace {
+
+/// Whether the run has come to its end before its last epoch: by the recipe's [stop], max_steps or max_time. Where that
+/// is the epoch at which it was to pause, nothing but its checkpoint says so.
+bool has_ended_early(const std::filesystem::path& run) {
+  const std::vector<std::filesystem::path> checkpoints = run::CheckpointStore(run / "checkpoints", 1).list();
+  if (checkpoints.empty()) return false;
+  const std::filesystem::path file = checkpoints.front() / "manifest.json";
+  return !run::parse_manifest(read_text(file), file.string()).position.ended.empty();
+}
+
+}  // namespace
+
 void TrialRecords::settle(StudyTrial& trial, const std::optional<Deployed>& deployed) {
   take_results(trial, deployed);
   if (!trial.has_results())
     return end_failed(trial, fmt::format("it measured no finite {}", study_.settings().objectives.front().name));
-  // A run may end before its target: by the recipe's [stop].
-  const bool is_at_end = trial.target >= trial.plan.epochs || trial.curve.back().first < trial.target;
+  const bool is_at_end = trial.target >= trial.plan.epochs || has_ended_early(study_.run_of(trial.number));
   trial.state = trial.is_cut ? State::stopped : is_at_end ? State::finished : State::paused;
   end(trial);
 }
@@ -55,8 +73,18 @@ void TrialRecords::take_curve(StudyTrial& trial) const {
   trial.curve = measured_curve(metrics_of(trial), study_.settings().objectives.front().name).curve;
 }
 
+uintmax_t TrialRecords::metrics_bytes(const StudyTrial& trial) const {
+  std::error_code code;
+  const uintmax_t bytes = std::filesystem::file_size(metrics_file(trial), code);
+  return code ? 0 : bytes;
+}
+
+std::filesystem::path TrialRecords::metrics_file(const StudyTrial& trial) const {
+  return study_.run_of(trial.number) / "metrics.jsonl";
+}
+
 run::MetricsHistory TrialRecords::metrics_of(const StudyTrial& trial) const {
-  return run::read_metrics(study_.run_of(trial.number) / "metrics.jsonl");
+  return run::read_metrics(metrics_file(trial));
 }
 
 void TrialRecords::take_results(StudyTrial& trial, const std::optional<Deployed>& deployed) const {

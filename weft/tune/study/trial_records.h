@@ -1,6 +1,8 @@
 // Writes down what the trials of a tuner have come to: in the study, and where Optuna's tools read it.
 #pragma once
 
+#include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -31,8 +33,11 @@ class TrialRecords {
   /// What it has measured so far: all of it, or the curve alone.
   void take_results(StudyTrial& trial, const std::optional<Deployed>& deployed = {}) const;
   void take_curve(StudyTrial& trial) const;
+  /// Of what its run has recorded so far: more once it has measured something more.
+  uintmax_t metrics_bytes(const StudyTrial& trial) const;
 
  private:
+  std::filesystem::path metrics_file(const StudyTrial& trial) const;
   run::MetricsHistory metrics_of(const StudyTrial& trial) const;
 
   Study& study_;
