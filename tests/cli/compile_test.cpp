@@ -134,6 +134,17 @@ TEST_F(CompileCommand, AProfileWantsRuns) {
   EXPECT_THAT(outcome.err, HasSubstr("--profile: it says what takes the time of several runs; add --repeat 100"));
 }
 
+TEST_F(CompileCommand, SaysSizesAsJson) {
+  const Outcome outcome = weft({"compile", "lenet5", path("net.weft"), "--batch", "1,4", "--json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto report = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(report["batches"], nlohmann::json::parse("[1, 4]"));
+  EXPECT_EQ(report["file_bytes"], std::filesystem::file_size(path("net.weft")));
+  // Weights of 61,706 parameters but for the biases, which are few numbers in the graph's text, and less than the file.
+  EXPECT_GT(report["constant_bytes"], 4 * 61000);
+  EXPECT_LT(report["constant_bytes"], report["file_bytes"]);
+}
+
 TEST_F(CompileCommand, AFileThatIsThereIsKept) {
   write_all(path("net.weft"), "mine");
   const Outcome outcome = weft({"compile", "lenet5", path("net.weft")});

@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "weft/base/error.h"
@@ -23,7 +24,7 @@ struct CompileCommandOptions {
   std::string file, batch, precision = "f32", mean, deviation, classes, licence;
   std::vector<std::string> bind;
   int64_t resize = 0;
-  bool force = false;
+  bool force = false, json = false;
 };
 
 std::vector<float> parse_reals(const std::string& text, const char* option) {
@@ -71,6 +72,19 @@ int compile_command(const Library& library, const CompileCommandOptions& options
   engine::write_model(options.file, model);
   int64_t bytes = 0;
   for (const auto& [hash, constant] : model.constants) bytes += constant->type().bytes();
+  if (options.json) {
+    auto batches = nlohmann::ordered_json::array();
+    for (const engine::DeployedGraph& graph : model.graphs)
+      if (graph.batch > 0) batches.push_back(graph.batch);
+    fmt::print("{}\n", nlohmann::ordered_json{{"file", options.file},
+                                              {"model", model.name},
+                                              {"batches", batches},
+                                              {"constants", model.constants.size()},
+                                              {"constant_bytes", bytes},
+                                              {"file_bytes", std::filesystem::file_size(options.file)}}
+                           .dump(2));
+    return 0;
+  }
   std::string batches;
   for (const engine::DeployedGraph& graph : model.graphs)
     batches += graph.batch == 0 ? "any batch" : fmt::format("{}{}", batches.empty() ? "batch " : ", ", graph.batch);
@@ -109,6 +123,7 @@ void add_compile(CLI::App& app, Action& action, const Library& library) {
       ->check(CLI::IsMember(checkpoint_names()));
   command->add_option("--seed", options->source.seed, "Of a model of `weft models`: of its weights");
   command->add_flag("--force", options->force, "Replace the file where it is there already");
+  command->add_flag("--json", options->json, "Print JSON; its batches are empty where any one will do");
   command->callback(
       [options, &action, &library] { action = [options, &library] { return compile_command(library, *options); }; });
 }

@@ -2,13 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <vector>
 
 #include "weft/base/error.h"
 #include "weft/launch/child_process.h"
-#include "weft/tensor/tensor.h"
 
 namespace weft::tune {
 
@@ -16,8 +14,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int kRepeats = 101;        // of which the median counts
-constexpr int kFirstLineBytes = 64;  // of a compiled model, before its header
+constexpr int kRepeats = 101;  // of which the median counts
 
 /// What the program wrote; nullopt where it was stopped. Error(data) where it failed.
 std::optional<std::string> output_of(const std::vector<std::string>& words,
@@ -35,32 +32,15 @@ std::optional<std::string> output_of(const std::vector<std::string>& words,
        message.empty() ? fmt::format("`weft {}` ended with code {}", words[1], process.exit_code()) : message);
 }
 
-double median_seconds(const std::string& output) {
+/// What a program says of itself with --json.
+double number_of(const std::string& output, const char* key) {
   const size_t begin = output.find('{'), end = output.rfind('}');
   const nlohmann::json report =
       begin == output.npos || end == output.npos
           ? nlohmann::json()
           : nlohmann::json::parse(output.substr(begin, end - begin + 1), nullptr, /*allow_exceptions=*/false);
-  check(report.is_object() && report.contains("median_seconds"), "weft infer --json says a median");
-  return report["median_seconds"].get<double>();
-}
-
-/// Of the constants that a file of `weft compile` (engine/model_file.h) holds. The texts before them do not count: the
-/// recipe, labels, and the graph, in which the few numbers of small constants stand as digits. Their lengths would make
-/// equal networks differ.
-int64_t constant_bytes(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string magic, version;
-  size_t length = 0;
-  file >> magic >> version >> length;
-  std::string text(length, '\0');
-  file.seekg(kFirstLineBytes).read(text.data(), static_cast<std::streamsize>(length));
-  const nlohmann::json header = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-  check(header.is_object() && header.contains("constants"), "a file of weft compile has a header");
-  int64_t bytes = 0;
-  for (const nlohmann::json& constant : header["constants"])
-    bytes += parse_tensor_type(constant.at("type").get<std::string>()).bytes();
-  return bytes;
+  check(report.is_object() && report.contains(key), "weft compile and weft infer say numbers with --json");
+  return report[key].get<double>();
 }
 
 /// Removes the file when it dies.
@@ -91,15 +71,18 @@ std::string last_message(const std::string& output) {
 std::optional<Deployed> measure_deployed(const std::string& program, const fs::path& run, int64_t threads,
                                          bool with_latency, const std::function<bool()>& stop_requested) {
   const TemporaryFile file(run / "deployed.weft");
-  if (!output_of({program, "compile", run.string(), file.name(), "--force"}, stop_requested)) return std::nullopt;
-  Deployed deployed{.bytes = constant_bytes(file.name())};
+  const std::optional<std::string> compiled =
+      output_of({program, "compile", run.string(), file.name(), "--force", "--json"}, stop_requested);
+  if (!compiled) return std::nullopt;
+  // Of the constants alone: texts such as the recipe would make equal networks differ.
+  Deployed deployed{.bytes = static_cast<int64_t>(number_of(*compiled, "constant_bytes"))};
   if (!with_latency) return deployed;
   const std::optional<std::string> output =
       output_of({program, "infer", file.name(), "--batch", "1", "--repeat", std::to_string(kRepeats), "--threads",
                  std::to_string(threads), "--json"},
                 stop_requested);
   if (!output) return std::nullopt;
-  deployed.latency_seconds = median_seconds(*output);
+  deployed.latency_seconds = number_of(*output, "median_seconds");
   return deployed;
 }
 
