@@ -2,7 +2,7 @@
 """When a run will reach an accuracy, as weft says it a tenth into the run, beside when it does, as a Markdown table.
 
 Of each recipe, runs with seeds of their own come first (--history). The target is a validation accuracy that all of them had
-reached by 60 % of the steps: the lowest of their best until then. Then new seeds train with that as stop.target, in the same folder: weft knows the earlier
+reached by 60 % of the steps: the lowest of what they had then. Then new seeds train with that as stop.target, in the same folder: weft knows the earlier
 runs, and a tenth into the run it writes its 80 % range for the time to the target (prediction.json). The run measures the
 time itself (summary.json). `inside` counts how often the range held it. `width` is the upper over the lower end of the range.
 
@@ -79,17 +79,17 @@ def train(name, seed, more, arguments):
     return folder
 
 
-def best_until(folder, share):
-    """The best accuracy on the validation part within this share of the run's steps."""
+def accuracy_at(folder, share):
+    """Of the last evaluation of the validation part within this share of the run's steps."""
     records = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     points = [(record["step"], record["validation_accuracy"]) for record in records if "validation_accuracy" in record]
     last = max(step for step, _ in points)
-    return max(accuracy for step, accuracy in points if step <= share * last)
+    return max(points, key=lambda point: point[0] if point[0] <= share * last else -1)[1]
 
 
 def target_of(name, arguments):
     folders = [train(name, 100 + index, [], arguments) for index in range(arguments.history)]
-    return min(best_until(folder, SHARE) for folder in folders)
+    return min(accuracy_at(folder, SHARE) for folder in folders)
 
 
 def measure(name, seed, target, arguments):

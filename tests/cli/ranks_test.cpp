@@ -304,6 +304,37 @@ TEST_F(Ranks, ExplainNamesTheCommandOfTheRunsRanks) {
       << alone.err;
 }
 
+TEST_F(Ranks, WeightsThatSplitLayersLeaveWholeAreNamed) {
+  std::string text;
+  for (int at = 0; at < 3000; ++at) text += "abcdefg"[at * at % 7];
+  for (const char c : {'a', 'b', 'c', 'd', 'e', 'f', 'g'}) text += c;  // 7 rows of the vocabulary
+  write_all(path("t.txt"), text);
+  const Outcome outcome = weft_on(2, {"train",
+                                      "--model",
+                                      "transformer_lm",
+                                      "--data",
+                                      "text:t.txt?length=16",
+                                      "--set",
+                                      "model.layers=1",
+                                      "--set",
+                                      "model.width=16",
+                                      "--set",
+                                      "model.heads=2",
+                                      "--tensor",
+                                      "2",
+                                      "--batch",
+                                      "8",
+                                      "--max-steps",
+                                      "1",
+                                      "--run",
+                                      "r",
+                                      "--threads",
+                                      "1"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(count_of(outcome.err, "mesh.tensor = 2: every rank has all of "), 1) << outcome.err;
+  EXPECT_NE(outcome.err.find("'head.weight' (7,16)"), std::string::npos) << outcome.err;
+}
+
 TEST_F(Ranks, RanksThatCannotShareTheVirtualRanksAreTold) {
   const Outcome outcome = weft_on(3, tiny_run("r", {"--virtual-ranks", "4"}));
   EXPECT_EQ(outcome.code, 2) << outcome.err;

@@ -51,10 +51,12 @@ TEST(Strategy, TheRanksThatAreLeftShareTheBatch) {
 }
 
 TEST(PipelineOrder, DoesEachMicroBatchOnce) {
-  for (const PipelineSchedule schedule : {PipelineSchedule::gpipe, PipelineSchedule::one_forward_one_backward,
-                                          PipelineSchedule::zero_bubble_1, PipelineSchedule::zero_bubble_2})
+  for (const PipelineSchedule schedule :
+       {PipelineSchedule::gpipe, PipelineSchedule::one_forward_one_backward, PipelineSchedule::zero_bubble_1,
+        PipelineSchedule::zero_bubble_2, PipelineSchedule::zero_bubble, PipelineSchedule::zero_bubble_v})
     for (const int chunks : {1, 2}) {
-      if (chunks == 2 && schedule != PipelineSchedule::one_forward_one_backward) continue;
+      const bool is_v = schedule == PipelineSchedule::zero_bubble_v;
+      if (chunks == 1 ? is_v : schedule != PipelineSchedule::one_forward_one_backward && !is_v) continue;
       const auto order = pipeline_order(schedule, 4, 8, chunks, 1, 1, 1);
       for (const auto& steps : order) {
         std::set<std::tuple<int, int, int>> seen;
@@ -89,6 +91,25 @@ TEST_F(Pipeline, ZeroBubbleSchedulesWaitLess) {
                two = bubble("pipeline=8,schedule=zb2");
   EXPECT_LT(one, 0.7 * usual);
   EXPECT_LT(two, 0.5 * one);
+}
+
+/// The messages and the parts outside of the layers are little here, so that stages wait as the schedule has it.
+TEST_F(Pipeline, SchedulesThatWeftRunsWaitAsTheirForecastSays) {
+  for (const std::string name : {"1f1b", "interleaved", "zero_bubble", "zero_bubble_v"}) {
+    const int chunks = passes::chunks_of(name, 2);
+    const passes::PipelineTimes times{.forward = std::vector<double>(static_cast<size_t>(8 * chunks), 1),
+                                      .backward_inputs = std::vector<double>(static_cast<size_t>(8 * chunks), 1),
+                                      .backward_weights = std::vector<double>(static_cast<size_t>(8 * chunks), 1)};
+    const passes::PipelineForecast forecast =
+        passes::simulate(passes::make_pipeline_schedule(name, 8, 32, chunks, times), times);
+    EXPECT_NEAR(bubble("pipeline=8,schedule=" + name), forecast.seconds / (3.0 * 32 * chunks) - 1, 0.04) << name;
+  }
+}
+
+TEST_F(Pipeline, InAVNobodyWaitsForTheFirstStageFromTheLast) {
+  EXPECT_LT(bubble("pipeline=8,schedule=zero_bubble_v"), 0.8 * bubble("pipeline=8,schedule=zero_bubble"));
+  EXPECT_NE(error_of([] { parse_strategy("pipeline=8,schedule=zero_bubble_v,chunks=3", 8, 8); }).find("two chunks"),
+            std::string::npos);
 }
 
 TEST(TransformerStep, OfATrillionParametersTakesSeconds) {

@@ -1,5 +1,7 @@
 #include "weft/run/beginning_notes.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -8,6 +10,7 @@
 #include "weft/base/error.h"
 #include "weft/base/format.h"
 #include "weft/comm/on_all_ranks.h"
+#include "weft/graph/collective.h"
 #include "weft/program/arena_limit.h"
 #include "weft/run/long_texts.h"
 #include "weft/run/weights_file.h"
@@ -47,6 +50,32 @@ void note_files(const program::PreparedRun& run, const RunOptions& options) {
         human_bytes(static_cast<double>(uncached))));
 }
 
+/// Weights that ranks along mesh.tensor do not share because their rows cannot be divided: each of a hundredth of the
+/// model or more.
+void note_whole_weights(const program::PreparedRun& run, const RunOptions& options) {
+  constexpr double kLarge = 0.01;
+  const int64_t ranks = run.spec.mesh.tensor;
+  if (ranks == 1) return;
+  const auto all = static_cast<double>(step::parameter_count(run.step.parameters));
+  std::vector<std::string> whole;
+  for (const models::ParameterSpec& parameter : run.step.parameters) {
+    const auto found = run.step.shardings.find(parameter.name);
+    Sharding sharding{.whole = parameter.shape};
+    if (found != run.step.shardings.end()) sharding = found->second;
+    const bool is_split = std::any_of(sharding.split.begin(), sharding.split.end(),
+                                      [](const auto& axis) { return axis && axis->name == kTensorAxis; });
+    const Shape& shape = sharding.whole;
+    if (is_split || shape.rank() < 2 || shape[0] % ranks == 0) continue;
+    if (static_cast<double>(shape.elements()) >= kLarge * all)
+      whole.push_back(fmt::format("'{}' {}", parameter.name, to_string(shape)));
+  }
+  if (whole.empty()) return;
+  options.note(
+      fmt::format("mesh.tensor = {}: every rank has all of {}, since their rows cannot be divided evenly; shard.tensor "
+                  "can name another dimension: the inputs of a layer, the columns of an embedding",
+                  ranks, fmt::join(whole, " and ")));
+}
+
 }  // namespace
 
 void note_beginning(program::PreparedRun& run, const RunOptions& options) {
@@ -67,6 +96,7 @@ void note_beginning(program::PreparedRun& run, const RunOptions& options) {
         "balance.grains = {} on {} ranks: shares can only change by large steps; {} or more follow speeds better",
         grains, run.training_share.shares, 4 * run.training_share.shares));
   note_files(run, options);
+  note_whole_weights(run, options);
   if (!run.spec.init.empty())
     if (const std::string note =
             note_of_other_classes(run.spec, run.run_data.description.info, describe_weights(run.spec.init));

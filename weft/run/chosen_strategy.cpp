@@ -3,6 +3,8 @@
 #include <optional>
 #include <utility>
 
+#include "weft/base/clock.h"
+#include "weft/base/now_and_then.h"
 #include "weft/comm/measure/measure.h"
 #include "weft/comm/on_all_ranks.h"
 #include "weft/machines/cluster_file.h"
@@ -54,7 +56,8 @@ void choose_strategy(const Library& library, spec::RunSpec& spec, comm::Communic
     const predict::Place place{.cluster = cluster ? &*cluster : nullptr,
                                .times_here = predict::kept_times_here(library.device, say)};
     const search::Choice choice = search::choose_strategy(
-        library, model, place, predict::strategy_of(spec, comm::number_of(ranks), comm::ranks_of_host(ranks)));
+        library, model, place, predict::strategy_of(spec, comm::number_of(ranks), comm::ranks_of_host(ranks)), {},
+        now_and_then(say, kSecondsBetweenLines, steady_seconds));
     say(search::describe(choice));
     return text_by(library, choice.strategy(), spec);
   });

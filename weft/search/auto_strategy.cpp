@@ -35,12 +35,27 @@ class Chooser {
       memory_ = std::min(memory_, static_cast<double>(*limit));
   }
 
-  Choice run(const Limits& limits) {
+  Choice run(const Limits& limits, const std::function<void(const std::string&)>& progress) {
+    int64_t estimated = 0, planned = 0;
+    const auto tell = [&] {
+      if (progress)
+        progress(fmt::format("strategy = auto: {} strategies estimated, {} of them planned", estimated, planned));
+    };
     ModelProfile profile(library_, model_.spec, model_.input, times_.nodes, times_.costs);
     Estimator estimator(profile, model_, place_, memory_);
     const Evaluator evaluator{.bound = [&](const Strategy& of) { return estimator.bound(of); },
-                              .estimate = [&](const Strategy& of) { return estimator.estimate(of); },
-                              .plan = [&](const Strategy& of) { return plan(of, profile.nodes()); }};
+                              .estimate =
+                                  [&](const Strategy& of) {
+                                    ++estimated;
+                                    tell();
+                                    return estimator.estimate(of);
+                                  },
+                              .plan =
+                                  [&](const Strategy& of) {
+                                    ++planned;
+                                    tell();
+                                    return plan(of, profile.nodes());
+                                  }};
     Choice choice{.found = search(candidates_of(library_, model_.spec, start_), evaluator, limits),
                   .start = start_,
                   .model = model_.spec.model.name,
@@ -123,8 +138,9 @@ class Chooser {
 }  // namespace
 
 Choice choose_strategy(const Library& library, const predict::PlannedModel& model, const predict::Place& place,
-                       const Strategy& start, const Limits& limits) {
-  return Chooser(library, model, place, start).run(limits);
+                       const Strategy& start, const Limits& limits,
+                       const std::function<void(const std::string&)>& progress) {
+  return Chooser(library, model, place, start).run(limits, progress);
 }
 
 void apply_choice(const Strategy& chosen, spec::RunSpec& spec) {

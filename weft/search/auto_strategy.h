@@ -1,6 +1,7 @@
 // strategy = "auto": chooses for a recipe, a place and a number of ranks, and says what was chosen and why.
 #pragma once
 
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
@@ -25,8 +26,10 @@ struct Choice {
 /// Of model.spec, which must be resolved, on the ranks of `start` (predict::strategy_of). A rank's memory is
 /// memory_limit, or all that it has on the place. Error(usage) where no strategy fits, with the least memory that would
 /// do and the strategy that wants it.
+/// `progress` is told what is done, after each strategy; it may be empty.
 Choice choose_strategy(const Library& library, const predict::PlannedModel& model, const predict::Place& place,
-                       const predict::Strategy& start, const Limits& limits = {});
+                       const predict::Strategy& start, const Limits& limits = {},
+                       const std::function<void(const std::string&)>& progress = {});
 
 /// Sets the recipe's keys to what was chosen, `strategy` to "manual", and batches of evaluations to no more rows than a
 /// rank trains on at a time. Does not resolve the recipe.

@@ -107,11 +107,27 @@ class ZeroBubble {
   std::vector<std::vector<std::array<double, 2>>> ends_;  // of forward and backward, per stage and micro-batch
 };
 
+/// As weft runs it.
+Order zero_bubble_of_weft(PipelineSchedule schedule, int stages, int micro_batches, int chunks, double forward,
+                          double backward, double weights) {
+  const auto all = static_cast<size_t>(stages * chunks);
+  const passes::PipelineTimes times{.forward = std::vector<double>(all, forward),
+                                    .backward_inputs = std::vector<double>(all, backward),
+                                    .backward_weights = std::vector<double>(all, weights)};
+  return passes::make_pipeline_schedule(name_of(schedule), stages, micro_batches, chunks, times).order;
+}
+
 }  // namespace
+
+passes::StagePlacement placement_of(PipelineSchedule schedule, int stages, int chunks) {
+  return {.ranks = stages, .chunks = chunks, .is_v = schedule == PipelineSchedule::zero_bubble_v};
+}
 
 Order pipeline_order(PipelineSchedule schedule, int stages, int micro_batches, int chunks, double forward,
                      double backward, double weights) {
-  if (chunks > 1 && schedule != PipelineSchedule::one_forward_one_backward)
+  const bool has_chunks =
+      schedule == PipelineSchedule::one_forward_one_backward || schedule == PipelineSchedule::zero_bubble_v;
+  if (chunks > 1 && !has_chunks)
     fail(ErrorKind::usage, "schedule={} has no interleaved form; choose chunks=1, or schedule=1f1b", name_of(schedule));
   switch (schedule) {
     case PipelineSchedule::gpipe:
@@ -120,6 +136,9 @@ Order pipeline_order(PipelineSchedule schedule, int stages, int micro_batches, i
       return ZeroBubble(stages, micro_batches, 1, forward, backward, weights).run();
     case PipelineSchedule::zero_bubble_2:
       return ZeroBubble(stages, micro_batches, 2, forward, backward, weights).run();
+    case PipelineSchedule::zero_bubble:
+    case PipelineSchedule::zero_bubble_v:
+      return zero_bubble_of_weft(schedule, stages, micro_batches, chunks, forward, backward, weights);
     default:
       return one_forward_one_backward(stages, micro_batches, chunks);
   }

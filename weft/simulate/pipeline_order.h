@@ -1,7 +1,8 @@
 // In which order a stage of a pipeline computes its micro-batches: GPipe (Huang et al. 2019), one forward one backward
-// (Narayanan et al. 2019), its interleaved form (Narayanan et al. 2021), zero bubble (Qi et al. 2023). The middle two
-// are those that weft itself runs. GPipe's backward goes through the micro-batches in reverse here, and zero-bubble
-// orders are searched by the times of a stage, as the published runs had them.
+// (Narayanan et al. 2019), its interleaved form (Narayanan et al. 2021), zero bubble (Qi et al. 2023), also in a V (Qi
+// et al. 2024). Those of passes/ranks/pipeline_schedule.h are the same data that weft itself runs. GPipe's backward
+// goes through the micro-batches in reverse here, and the orders zb1 and zb2 are searched by the times of a stage, as
+// the published runs had them.
 #pragma once
 
 #include "weft/passes/ranks/pipeline_schedule.h"
@@ -16,7 +17,10 @@ passes::PipelineOrder pipeline_order(PipelineSchedule schedule, int stages, int 
 
 /// Whether gradients of weights are steps of their own.
 inline bool splits_backward(PipelineSchedule schedule) {
-  return schedule == PipelineSchedule::zero_bubble_1 || schedule == PipelineSchedule::zero_bubble_2;
+  return schedule != PipelineSchedule::one_forward_one_backward && schedule != PipelineSchedule::gpipe;
 }
+
+/// Which chunk of which stage comes when, for the layers.
+passes::StagePlacement placement_of(PipelineSchedule schedule, int stages, int chunks);
 
 }  // namespace weft::simulate

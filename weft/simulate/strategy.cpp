@@ -15,6 +15,8 @@ namespace weft::simulate {
 
 namespace {
 
+constexpr const char* kInterleaved = "interleaved";
+
 int64_t whole(const std::string& key, const std::string& value) {
   const std::optional<int64_t> number = parse_number<int64_t>(value);
   if (!number || *number < 0 || *number > (int64_t{1} << 40))
@@ -102,9 +104,13 @@ const std::map<std::string, Set>& setters() {
        }},
       {"schedule",
        [](Strategy& strategy, const std::string& key, const std::string& value) {
-         strategy.schedule = one_of(key, value,
-                                    {PipelineSchedule::one_forward_one_backward, PipelineSchedule::gpipe,
-                                     PipelineSchedule::zero_bubble_1, PipelineSchedule::zero_bubble_2});
+         // "interleaved" is what pipeline.schedule calls 1f1b with chunks.
+         strategy.schedule = value == kInterleaved
+                                 ? PipelineSchedule::one_forward_one_backward
+                                 : one_of(key, value,
+                                          {PipelineSchedule::one_forward_one_backward, PipelineSchedule::gpipe,
+                                           PipelineSchedule::zero_bubble_1, PipelineSchedule::zero_bubble_2,
+                                           PipelineSchedule::zero_bubble, PipelineSchedule::zero_bubble_v});
        }},
   };
   return all;
@@ -144,13 +150,19 @@ int64_t Strategy::micro_batches() const {
 
 Strategy parse_strategy(std::string_view text, int ranks, int64_t batch) {
   Strategy strategy{.data = 0, .batch = batch};
-  bool has_stored = false;
+  bool has_stored = false, has_two_chunks = false;
   std::vector<std::string> names;
   for (const auto& [name, set] : setters()) names.push_back(name);
   for_each_key(text, "--strategy", names, [&](const std::string& key, const std::string& value) {
     setters().at(key)(strategy, key, value);
     has_stored |= key == "stored";
+    if (key == "schedule") has_two_chunks = value == kInterleaved || value == name_of(PipelineSchedule::zero_bubble_v);
   });
+  if (has_two_chunks) strategy.chunks = std::max(strategy.chunks, 2);
+  if (strategy.schedule == PipelineSchedule::zero_bubble_v && strategy.chunks != 2)
+    fail(ErrorKind::usage,
+         "--strategy: schedule=zero_bubble_v has two chunks of layers on each stage; leave chunks={} away",
+         strategy.chunks);
   if (!has_stored)
     strategy.stored =
         machines::bytes_of(strategy.arithmetic) == 4 ? machines::Arithmetic::f32 : machines::Arithmetic::bf16;

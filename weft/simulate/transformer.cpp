@@ -192,7 +192,7 @@ std::string_view name_of(Recompute recompute) {
 }
 
 std::string_view name_of(PipelineSchedule schedule) {
-  constexpr std::string_view names[] = {"1f1b", "gpipe", "zb1", "zb2"};
+  constexpr std::string_view names[] = {"1f1b", "gpipe", "zb1", "zb2", "zero_bubble", "zero_bubble_v"};
   return names[static_cast<size_t>(schedule)];
 }
 
@@ -263,7 +263,8 @@ TransformerMemory memory_of(const TransformerShape& given, const Strategy& t) {
   double in_flight = std::min(P, m);
   if (t.schedule == PipelineSchedule::gpipe) in_flight = m;
   if (t.schedule == PipelineSchedule::zero_bubble_2) in_flight = std::min(2 * P - 1, m);
-  if (t.chunks > 1) in_flight *= 1 + (P - 1) / (P * t.chunks);
+  // In a V every rank keeps as much as the first one does by 1F1B.
+  if (t.chunks > 1 && t.schedule != PipelineSchedule::zero_bubble_v) in_flight *= 1 + (P - 1) / (P * t.chunks);
   memory.activations = t.recompute == Recompute::full
                            ? (2 * layers * in_flight * (t.sequence_parallel ? 1 / T : 1) + of_layer) * unit
                            : of_layer * layers * in_flight * unit;

@@ -36,7 +36,16 @@ TransformerShape parse_shape(std::string_view text);
 
 /// `selective`: attention alone (Korthikanti et al. 2022); `half`: every other product and all that is no product.
 enum class Recompute { none, selective, half, full };
-enum class PipelineSchedule { one_forward_one_backward, gpipe, zero_bubble_1, zero_bubble_2 };
+/// The middle two are orders of published runs, with micro-batches kept as by 1F1B or twice that; the last two are
+/// those that weft runs.
+enum class PipelineSchedule {
+  one_forward_one_backward,
+  gpipe,
+  zero_bubble_1,
+  zero_bubble_2,
+  zero_bubble,
+  zero_bubble_v,
+};
 std::string_view name_of(Recompute recompute);
 std::string_view name_of(PipelineSchedule schedule);
 

@@ -17,15 +17,15 @@ using passes::PipelineSlot;
 using passes::PipelineWork;
 
 /// Layers of each chunk of each stage: as even as they go; first the last one, then the first has fewer.
-std::vector<std::vector<int64_t>> divide_layers(int64_t layers, int stages, int chunks) {
-  const int64_t parts = int64_t{stages} * chunks, most = (layers + parts - 1) / parts;
+std::vector<std::vector<int64_t>> divide_layers(int64_t layers, const passes::StagePlacement& placement) {
+  const int64_t parts = placement.stages(), most = (layers + parts - 1) / parts;
   std::vector<int64_t> all(static_cast<size_t>(parts), most);
   for (int64_t fewer = most * parts - layers, at = 0; fewer > 0; --fewer, ++at)
     --all[static_cast<size_t>(at == 0 ? parts - 1 : at == 1 ? 0 : parts - at)];
-  std::vector<std::vector<int64_t>> divided(static_cast<size_t>(stages));
-  for (int chunk = 0; chunk < chunks; ++chunk)
-    for (int stage = 0; stage < stages; ++stage)
-      divided[static_cast<size_t>(stage)].push_back(all[static_cast<size_t>(chunk * stages + stage)]);
+  std::vector<std::vector<int64_t>> divided(static_cast<size_t>(placement.ranks));
+  for (int chunk = 0; chunk < placement.chunks; ++chunk)
+    for (int stage = 0; stage < placement.ranks; ++stage)
+      divided[static_cast<size_t>(stage)].push_back(all[static_cast<size_t>(placement.stage_of(stage, chunk))]);
   return divided;
 }
 
@@ -33,7 +33,12 @@ class Simulation {
  public:
   Simulation(const TransformerShape& shape, const Strategy& strategy, const machines::ClusterFile& cluster,
              const machines::Calibration& calibration, double factor)
-      : shape_(shape), t_(strategy), cluster_(cluster), factor_(factor), stages_(strategy.pipeline) {
+      : shape_(shape),
+        t_(strategy),
+        cluster_(cluster),
+        factor_(factor),
+        stages_(strategy.pipeline),
+        placement_(placement_of(strategy.schedule, strategy.pipeline, strategy.chunks)) {
     layer_ = scaled(layer_cost(shape, strategy, cluster, calibration));
     first_ = scaled(first_cost(shape, strategy, cluster, calibration));
     last_ = scaled(last_cost(shape, strategy, cluster, calibration));
@@ -43,7 +48,7 @@ class Simulation {
     if (shape.layers < std::max<int64_t>(1, int64_t{stages_} * strategy.chunks - 2))
       fail(ErrorKind::usage, "--strategy: {} stages of {} chunks are more than the {} layers", stages_, strategy.chunks,
            shape.layers);
-    layers_ = divide_layers(shape.layers, stages_, strategy.chunks);
+    layers_ = divide_layers(shape.layers, placement_);
     micro_batches_ = static_cast<int>(strategy.micro_batches());
     gathers_each_ = stages_ == 1 && strategy.zero >= 3;
     set_messages();
@@ -103,8 +108,10 @@ class Simulation {
   }
 
   bool splits() const { return splits_backward(t_.schedule); }
-  bool is_last(int stage, int chunk) const { return stage == stages_ - 1 && chunk == t_.chunks - 1; }
-  bool is_first(int stage, int chunk) const { return stage == 0 && chunk == 0; }
+  bool is_last(int stage, int chunk) const { return placement_.stage_of(stage, chunk) == placement_.stages() - 1; }
+  bool is_first(int stage, int chunk) const { return placement_.stage_of(stage, chunk) == 0; }
+  bool has_first(int stage) const { return stage == placement_.rank_of(0); }
+  bool has_last(int stage) const { return stage == placement_.rank_of(placement_.stages() - 1); }
 
   /// What the strategy exchanges, per layer of a stage: along the data axis, whose ranks lie `tensor x context` apart.
   void set_messages() {
@@ -292,8 +299,7 @@ class Simulation {
     }
     if (!is_last_of_stage || !exchanges()) return;
     // What is left: other chunks' layers, or all of them, and the embedding.
-    double others = stage == 0 || (stage == stages_ - 1 && !shape_.tied) ? table_layers_ : 0;
-    if (stages_ == 1 && !shape_.tied) others *= 2;
+    double others = ((has_first(stage) ? 1 : 0) + (has_last(stage) && !shape_.tied ? 1 : 0)) * table_layers_;
     for (int chunk = 0; chunk < t_.chunks; ++chunk)
       if (!by_layer || chunk != step.chunk)
         others += static_cast<double>(layers_[static_cast<size_t>(stage)][static_cast<size_t>(chunk)]);
@@ -303,7 +309,7 @@ class Simulation {
   void add_update(int stage) {
     double layers = 0;
     for (const int64_t of_chunk : layers_[static_cast<size_t>(stage)]) layers += static_cast<double>(of_chunk);
-    if (stage == 0 || stage == stages_ - 1) layers += table_layers_;
+    if (has_first(stage) || has_last(stage)) layers += table_layers_;
     const double own = layers * shape_.layer_parameters() / t_.tensor / (t_.zero >= 1 ? t_.data / t_.replicas : 1);
     // Adam: gradients read twice, for their norm and the update; two slots and the master read and written; weights
     // written (and read, where they are their own master).
@@ -323,8 +329,7 @@ class Simulation {
     for (auto& [key, begin] : begins_) {
       const auto [stage, chunk, micro_batch] = key;
       if (is_first(stage, chunk)) continue;
-      const int from = stage == 0 ? stages_ - 1 : stage - 1, from_chunk = stage == 0 ? chunk - 1 : chunk;
-      send(ends_.at({from, from_chunk, micro_batch}), begin, from != stage);
+      send(from_part(ends_, placement_.stage_of(stage, chunk) - 1, micro_batch), begin, stage);
     }
     for (auto& [key, begin] : back_begins_) {
       const auto [stage, chunk, micro_batch] = key;
@@ -332,11 +337,10 @@ class Simulation {
         graph_.wait_for(begin, ends_.at(key));
         continue;
       }
-      const int from = stage == stages_ - 1 ? 0 : stage + 1, from_chunk = stage == stages_ - 1 ? chunk + 1 : chunk;
-      send(back_ends_.at({from, from_chunk, micro_batch}), begin, from != stage);
+      send(from_part(back_ends_, placement_.stage_of(stage, chunk) + 1, micro_batch), begin, stage);
     }
     // The first and the last stage have the same table: the sum of both gradients.
-    if (stages_ > 1 && shape_.tied) {
+    if (!has_last(placement_.rank_of(0)) && shape_.tied) {
       const double bytes = static_cast<double>(shape_.vocabulary * shape_.hidden) / t_.tensor * t_.gradient_bytes;
       const double seconds = 2 * message_cost(bytes, true, cluster_.devices_per_host, cluster_).seconds();
       const int32_t task = graph_.add({.name = "gradients of the embedding", .kind = "gradients", .seconds = seconds});
@@ -348,15 +352,25 @@ class Simulation {
     }
   }
 
+  /// What a part of the layers has computed, and the stage that it lies on.
+  struct Computed {
+    int32_t task = -1;
+    int stage = 0;
+  };
+  Computed from_part(const std::map<Key, int32_t>& ends, int part, int micro_batch) const {
+    const int stage = placement_.rank_of(part);
+    return {ends.at({stage, placement_.chunk_of(part), micro_batch}), stage};
+  }
+
   /// Neither a stage nor its link waits for others' messages: adapters carry them both ways at once.
-  void send(int32_t from, int32_t to, bool moves) {
-    if (!moves) {
-      graph_.wait_for(to, from);
+  void send(const Computed& from, int32_t to, int stage) {
+    if (from.stage == stage) {
+      graph_.wait_for(to, from.task);
       return;
     }
     const int32_t message =
         graph_.add({.name = "activations", .kind = "message", .seconds = message_seconds_ - waiting_seconds_});
-    graph_.wait_for(message, from);
+    graph_.wait_for(message, from.task);
     graph_.wait_for(to, message);
   }
 
@@ -365,6 +379,7 @@ class Simulation {
   const machines::ClusterFile& cluster_;
   const double factor_;
   const int stages_;
+  const passes::StagePlacement placement_;  // of chunks of the layers on stages
   LayerCost layer_, first_, last_;
   std::vector<std::vector<int64_t>> layers_;
   int micro_batches_ = 1;

@@ -8,8 +8,10 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "weft/base/clock.h"
 #include "weft/base/error.h"
 #include "weft/base/format.h"
+#include "weft/base/now_and_then.h"
 #include "weft/base/parse_number.h"
 #include "weft/base/say.h"
 #include "weft/cli/command.h"
@@ -99,7 +101,8 @@ int choose_strategy(const Library& library, const PlanOptions& options, const sp
   // Rates that are measured now would give another answer each time.
   if (options.op_times.empty()) place.times_here = predict::kept_times_here(library.device, say, !options.interpolate);
   const search::Choice choice =
-      search::choose_strategy(library, model, place, predict::strategy_on(model.spec, place, ranks_of(options)));
+      search::choose_strategy(library, model, place, predict::strategy_on(model.spec, place, ranks_of(options)), {},
+                              now_and_then(say, kSecondsBetweenLines, steady_seconds));
   if (options.json) {
     fmt::print("{}\n", search::to_json(choice).dump(2));
     return 0;

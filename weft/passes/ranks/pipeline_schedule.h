@@ -44,6 +44,7 @@ struct StagePlacement {
 
   int stages() const { return ranks * chunks; }
   int stage_of(int rank, int chunk) const { return is_v && chunk == 1 ? 2 * ranks - 1 - rank : chunk * ranks + rank; }
+  int chunk_of(int stage) const { return stage / ranks; }
   int rank_of(int stage) const { return is_v && stage >= ranks ? 2 * ranks - 1 - stage : stage % ranks; }
   friend bool operator==(const StagePlacement&, const StagePlacement&) = default;
 };
