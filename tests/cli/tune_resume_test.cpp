@@ -1,26 +1,12 @@
 // What is left of a study of weft tune, and what one that is gone on with makes of it.
-#include "tests/cli/run_files.h"
+#include "tests/cli/tune_files.h"
 #include "weft/tune/study/optuna_storage.h"
 #include "weft/tune/study/study.h"
 
 namespace weft::cli_tests {
 namespace {
 
-class TuneResumeTest : public RunTest {
- protected:
-  void SetUp() override {
-    RunTest::SetUp();
-    write_all(path("recipe.toml"), "data = \"" + data() +
-                                       "\"\nvalidation = 0.25\nepochs = 2\nbatch = 32\n[model]\nname = \"mlp\"\n"
-                                       "hidden = \"8\"\n[optimizer]\nname = \"sgd\"\n");
-  }
-  static std::vector<std::string> tune(std::vector<std::string> more = {}) {
-    std::vector<std::string> words = {"tune",  "recipe.toml", "--study",
-                                      "study", "--set-range", "optimizer.learning_rate=log:1e-4:1"};
-    words.insert(words.end(), more.begin(), more.end());
-    return words;
-  }
-};
+class TuneResumeTest : public RecipeToTune {};
 
 TEST_F(TuneResumeTest, AResumedStudyKeepsItsWorkers) {
   ASSERT_EQ(weft(tune({"--trials", "1", "--workers", "1"})).code, 0);

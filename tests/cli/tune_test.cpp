@@ -1,5 +1,5 @@
 // weft tune as a user runs it: on small pictures, an mlp and some epochs.
-#include "tests/cli/run_files.h"
+#include "tests/cli/tune_files.h"
 #include "weft/base/cores.h"
 #include "weft/base/files.h"
 #include "weft/tune/study/owner.h"
@@ -8,20 +8,8 @@
 namespace weft::cli_tests {
 namespace {
 
-class TuneTest : public RunTest {
+class TuneTest : public RecipeToTune {
  protected:
-  void SetUp() override {
-    RunTest::SetUp();
-    write_all(path("recipe.toml"), "data = \"" + data() +
-                                       "\"\nvalidation = 0.25\nepochs = 2\nbatch = 32\n[model]\nname = \"mlp\"\n"
-                                       "hidden = \"8\"\n[optimizer]\nname = \"sgd\"\n");
-  }
-  static std::vector<std::string> tune(std::vector<std::string> more = {}) {
-    std::vector<std::string> words = {"tune",  "recipe.toml", "--study",
-                                      "study", "--set-range", "optimizer.learning_rate=log:1e-4:1"};
-    words.insert(words.end(), more.begin(), more.end());
-    return words;
-  }
   nlohmann::json shown(const std::string& study = "study") {
     const Outcome outcome = weft({"tune", "show", study, "--json"});
     EXPECT_EQ(outcome.code, 0) << outcome.err;

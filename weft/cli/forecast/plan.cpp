@@ -127,6 +127,7 @@ int find_largest_batch(const Library& library, const PlanOptions& options, const
   predict::PlannedModel model = planned_model(library, options, spec, /*elsewhere=*/true);
   predict::Place place = place_of(library, options, cluster);
   place.times_here = predict::kept_times_here(library.device, say);  // nothing asks how long it takes
+  place.seeks_least_memory = false;                                  // of one of many batches
   const predict::Strategy strategy = predict::strategy_on(model.spec, place, ranks_of(options));
   const predict::LargestBatch found = predict::largest_batch(library, model, strategy, place);
   predict::Strategy largest = strategy;

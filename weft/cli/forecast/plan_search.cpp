@@ -75,6 +75,7 @@ int search_plans(const Library& library, const PlanOptions& options) {
       {.spot = options.spot, .averages = options.averaging, .ranks = options.ranks, .open = is_open});
   if (candidates.empty()) fail_without_candidates(clusters, options.ranks, model.spec.batch);
   predict::Place here = place_of(library, options, nullptr);
+  here.seeks_least_memory = false;  // of one of many plans
   if (is_open) {
     // Rates that are measured now would give another answer each time.
     if (options.op_times.empty()) here.times_here = predict::kept_times_here(library.device, say, !options.interpolate);
