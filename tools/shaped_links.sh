@@ -6,6 +6,8 @@
 #   tools/shaped_links.sh down                            # takes all of it away
 #   tools/shaped_links.sh up 4 1gbit --groups 2 --uplink 200mbit    # two switches, with 200 Mbit/s to what ties them
 #
+#   tools/shaped_links.sh up 2 2gbit --per-stream 500mbit    # no TCP connection gets more than 500 Mbit/s, as in clouds
+#
 # Hosts go to the switches in turn (0 and 2, 1 and 3), so that their own order is the worst; with --contiguous one switch after
 # the other.
 #
@@ -35,11 +37,28 @@ shape() {  # COMMAND-PREFIX DEVICE RATE: a bucket of 2 ms at the rate, at least 
   $1 tc qdisc replace dev "$2" root tbf rate "$3" burst "$burst" latency 20ms
 }
 
+# COMMAND-PREFIX DEVICE RATE STREAM-RATE: a class of its own for each TCP connection, by bits 1 to 3 of its two ports
+# (Linux hands out even ports, one after the other).
+shape_streams() {
+  local tc="$1 tc" device=$2 rate=$3 stream=$4 from to class
+  $tc qdisc replace dev "$device" root handle 1: htb default ff r2q 10000
+  $tc class add dev "$device" parent 1: classid 1:fff htb rate "$rate" quantum 60000
+  $tc class add dev "$device" parent 1:fff classid 1:ff htb rate "$stream" quantum 60000
+  for from in 0 2 4 6 8 10 12 14; do
+    for to in 0 2 4 6 8 10 12 14; do
+      class=1:$(printf %x $((256 + from * 8 + to)))
+      $tc class add dev "$device" parent 1:fff classid "$class" htb rate "$stream" quantum 60000
+      $tc filter add dev "$device" parent 1: protocol ip u32 match ip protocol 6 0xff \
+        match ip sport "$from" 0x000e match ip dport "$to" 0x000e flowid "$class"
+    done
+  done
+}
+
 # NAME: a bridge that is up. All of them go with down().
 switch() { ip link add "$1" type bridge && ip link set "$1" up; }
 
 up() {
-  local count=$1 rate=$2 groups=${groups:-1} uplink=${uplink:-} contiguous=${contiguous:-} i group
+  local count=$1 rate=$2 groups=${groups:-1} uplink=${uplink:-} contiguous=${contiguous:-} per_stream=${per_stream:-} i group
   (( groups >= 1 && groups <= count && groups <= 9 )) ||
     { echo "shaped_links.sh: --groups $groups: give 1 to 9 switches, no more than hosts" >&2; exit 2; }
   (( groups == 1 )) || [[ -n $uplink ]] || { echo "shaped_links.sh: --groups needs --uplink RATE" >&2; exit 2; }
@@ -64,7 +83,11 @@ up() {
     ip -n "$name$i" link set lo up
     # Linux's default, whatever this machine's is: BBR takes a shaped queue for a slow link now and then, in one direction.
     ip -n "$name$i" route replace "$prefix.0/24" dev eth0 src "$prefix.$((i + 1))" congctl cubic
-    shape "ip netns exec $name$i" eth0 "$rate"
+    if [[ -n $per_stream ]]; then
+      shape_streams "ip netns exec $name$i" eth0 "$rate" "$per_stream"
+    else
+      shape "ip netns exec $name$i" eth0 "$rate"
+    fi
     shape "" "$name$i-out" "$rate"
   done
 }
@@ -97,7 +120,7 @@ AGENT
 
 case ${1:-} in
   up)
-    usage="usage: $0 up HOSTS RATE [--groups N --uplink RATE [--contiguous]]"
+    usage="usage: $0 up HOSTS RATE [--groups N --uplink RATE [--contiguous]] [--per-stream RATE]"
     [[ $# -ge 3 ]] || { echo "$usage" >&2; exit 2; }
     hosts=$2 rate=$3
     shift 3
@@ -106,6 +129,7 @@ case ${1:-} in
         --groups) groups=${2:?$usage}; shift 2 ;;
         --uplink) uplink=${2:?$usage}; shift 2 ;;
         --contiguous) contiguous=1; shift ;;
+        --per-stream) per_stream=${2:?$usage}; shift 2 ;;
         *) echo "$usage" >&2; exit 2 ;;
       esac
     done
@@ -113,5 +137,5 @@ case ${1:-} in
     ;;
   run) shift; run "$@" ;;
   down) down ;;
-  *) sed -n '2,13s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+  *) sed -n '2,15s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac

@@ -199,7 +199,7 @@ TEST_F(TuneSchedulerTest, WhatASchedulerEndedDoesNotTrainOn) {
   }
   weft({"tune", "--resume", "study"});  // the best one has no run to be tested
   const StudyTrial trial = Study::open(path("study")).trials()[0];
-  EXPECT_EQ(trial.state, StudyTrial::State::stopped) << name_of(trial.state);
+  EXPECT_EQ(trial.state, StudyTrial::State::stopped) << name_of(trial.state) << ": " << trial.reason;
   ASSERT_FALSE(trial.curve.empty());
   EXPECT_LT(trial.curve.back().first, 3000);
   EXPECT_EQ(trial.results.size(), 2u);

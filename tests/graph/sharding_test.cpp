@@ -132,15 +132,15 @@ TEST(Sharding, OfRanksWithTheSamePartTheFirstHoldsIt) {
 TEST(Sharding, AGraphsTextSaysWhichStatesAreParts) {
   const OpRegistry registry = ops::make_registry();
   Graph graph(registry, "g");
-  graph.add_input(InputKind::state, "v", {DType::f32, {32}, {}});
-  graph.set_sharding("v", flat({5, 11}, 2));
+  const ValueId v = graph.add_input(InputKind::state, "v", {DType::f32, {32}, {}});
+  graph.set_sharding(v, flat({5, 11}, 2));
   const std::string text = print_graph(graph);
   EXPECT_NE(text.find("state %v \"v\" : f32[32] {sharding=\"flat(data=2) of (5,11)\"}"), std::string::npos) << text;
   EXPECT_EQ(print_graph(parse_graph(text, registry)), text);
-  EXPECT_EQ(parse_graph(text, registry).find_input("v")->sharding, flat({5, 11}, 2));
+  EXPECT_EQ(parse_graph(text, registry).sharding(v), flat({5, 11}, 2));
   EXPECT_NE(test::error_of([&] {
-              graph.set_sharding("v", flat({5, 11}, 4));
-            }).find("input 'v' is f32[32], and a part of"),
+              graph.set_sharding(v, flat({5, 11}, 4));
+            }).find("'v' is f32[32], and a part of"),
             std::string::npos);
 }
 

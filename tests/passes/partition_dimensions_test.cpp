@@ -56,10 +56,10 @@ TEST(PartitionDimensions, ALayerByOutputsAndOneByInputsReduceOnce) {
   parameter %up "up" : f32[6,6] {sharding="split(tensor=2,-) of (12,6)"}
   parameter %bias "bias" : f32[6] {sharding="split(tensor=2) of (12)"}
   parameter %down "down" : f32[6,6] {sharding="split(-,tensor=2) of (6,12)"}
-  %wide = matmul(%x, %up) {transpose_b=true} : f32[8,6]
-  %biased = add(%wide, %bias) : f32[8,6]
-  %active = relu(%biased) : f32[8,6]
-  %narrow = matmul(%active, %down) {transpose_b=true} : f32[8,6]
+  %wide = matmul(%x, %up) {transpose_b=true} : f32[8,6] {sharding="split(-,tensor=2) of (8,12)"}
+  %biased = add(%wide, %bias) : f32[8,6] {sharding="split(-,tensor=2) of (8,12)"}
+  %active = relu(%biased) : f32[8,6] {sharding="split(-,tensor=2) of (8,12)"}
+  %narrow = matmul(%active, %down) {transpose_b=true} : f32[8,6] {sharding="partial(tensor=2) of (8,6)"}
   %all_reduce/narrow = all_reduce(%narrow) {axis="tensor", reduction="sum"} : f32[8,6]
   output "y" %all_reduce/narrow
 })graph");
@@ -87,15 +87,15 @@ TEST(PartitionDimensions, WhatFollowsASumIsSplitByItsRows) {
   parameter %down "down" : f32[6,6] {sharding="split(-,tensor=2) of (6,12)"}
   parameter %gain "gain" : f32[6]
   parameter %shift "shift" : f32[6]
-  %wide = matmul(%x, %up) {transpose_b=true} : f32[8,6]
-  %narrow = matmul(%wide, %down) {transpose_b=true} : f32[8,6]
-  %x.part = own_part(%x) {axis="tensor", ranks=2} : f32[4,6]
-  %reduce_scatter/narrow = reduce_scatter(%narrow) {axis="tensor", ranks=2, reduction="sum"} : f32[4,6]
-  %sum = add(%x.part, %reduce_scatter/narrow) : f32[4,6]
-  %normed, %normed.1, %normed.2 = layer_norm(%sum, %gain, %shift) : f32[4,6], f32[4], f32[4]
+  %wide = matmul(%x, %up) {transpose_b=true} : f32[8,6] {sharding="split(-,tensor=2) of (8,12)"}
+  %narrow = matmul(%wide, %down) {transpose_b=true} : f32[8,6] {sharding="partial(tensor=2) of (8,6)"}
+  %x.part = own_part(%x) {axis="tensor", ranks=2} : f32[4,6] {sharding="split(tensor=2,-) of (8,6)"}
+  %reduce_scatter/narrow = reduce_scatter(%narrow) {axis="tensor", ranks=2, reduction="sum"} : f32[4,6] {sharding="split(tensor=2,-) of (8,6)"}
+  %sum = add(%x.part, %reduce_scatter/narrow) : f32[4,6] {sharding="split(tensor=2,-) of (8,6)"}
+  %normed, %normed.1, %normed.2 = layer_norm(%sum, %gain, %shift) : f32[4,6] {sharding="split(tensor=2,-) of (8,6)"}, f32[4] {sharding="split(tensor=2) of (8)"}, f32[4] {sharding="split(tensor=2) of (8)"}
   %all_gather/normed = all_gather(%normed) {axis="tensor", ranks=2} : f32[8,6]
-  %again = matmul(%all_gather/normed, %up) {transpose_b=true} : f32[8,6]
-  %larger = relu(%again) : f32[8,6]
+  %again = matmul(%all_gather/normed, %up) {transpose_b=true} : f32[8,6] {sharding="split(-,tensor=2) of (8,12)"}
+  %larger = relu(%again) : f32[8,6] {sharding="split(-,tensor=2) of (8,12)"}
   %larger.runs = reshape(%larger) {shape=[1,8,6]} : f32[1,8,6]
   %all_gather/larger = all_gather(%larger.runs) {axis="tensor", ranks=2} : f32[2,8,6]
   %larger.in_order = transpose(%all_gather/larger) {permutation=[1,0,2]} : f32[8,2,6]
@@ -133,10 +133,10 @@ TEST(PartitionDimensions, NormsBecomeOneSumOverTheRanks) {
                      {{"w", {1}}}, {}, R"graph(graph "g" {
   parameter %w "w" : f32[8,2] {sharding="split(-,tensor=2) of (8,4)"}
   parameter %b "b" : f32[8]
-  %one = squared_norm(%w) : f32[]
+  %one = squared_norm(%w) : f32[] {sharding="partial(tensor=2) of ()"}
   %other = squared_norm(%b) : f32[]
-  %other.term = multiply_scalar(%other) {value=0.5} : f32[]
-  %sum = add(%one, %other.term) : f32[]
+  %other.term = multiply_scalar(%other) {value=0.5} : f32[] {sharding="partial(tensor=2) of ()"}
+  %sum = add(%one, %other.term) : f32[] {sharding="partial(tensor=2) of ()"}
   %all_reduce/sum = all_reduce(%sum) {axis="tensor", reduction="sum"} : f32[]
   %norm = sqrt(%all_reduce/sum) : f32[]
   output "norm" %norm
@@ -186,8 +186,8 @@ TEST(PartitionDimensions, ASumOfWhichAllRanksHaveAllAddsWholeGradients) {
   scalar %keep "keep" : f32[]
   scalar %take "take" : f32[]
   scalar %complete "complete" : f32[]
-  %wide = matmul(%x, %w) {transpose_b=true} : f32[8,6]
-  %gradient = matmul(%dy, %wide) {transpose_a=true} : f32[6,6]
+  %wide = matmul(%x, %w) {transpose_b=true} : f32[8,6] {sharding="split(-,tensor=2) of (8,12)"}
+  %gradient = matmul(%dy, %wide) {transpose_a=true} : f32[6,6] {sharding="split(-,tensor=2) of (6,12)"}
   %gradient.runs = reshape(%gradient) {shape=[1,6,6]} : f32[1,6,6]
   %all_gather/gradient = all_gather(%gradient.runs) {axis="tensor", ranks=2} : f32[2,6,6]
   %gradient.in_order = transpose(%all_gather/gradient) {permutation=[1,0,2]} : f32[6,2,6]

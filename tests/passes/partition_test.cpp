@@ -48,10 +48,10 @@ TEST(Partition, AnUpdateOfASplitStateScattersTheGradientAndGathersTheWeight) {
   scalar %rate "rate" : f32[]
   %gradient = reduce_sum(%x) {axes=[0]} : f32[40]
   %gradient.padded = pad(%gradient) {high=[24], low=[0]} : f32[64]
-  %mean = reduce_scatter(%gradient.padded) {ranks=2} : f32[32]
+  %mean = reduce_scatter(%gradient.padded) {ranks=2} : f32[32] {sharding="flat(data=2) of (40)"}
   %w.padded = pad(%w) {high=[24], low=[0]} : f32[64]
-  %w.part = own_part(%w.padded) {ranks=2} : f32[32]
-  %next, %next.1 = sgd_update(%w.part, %mean, %v, %rate) : f32[32], f32[32]
+  %w.part = own_part(%w.padded) {ranks=2} : f32[32] {sharding="flat(data=2) of (40)"}
+  %next, %next.1 = sgd_update(%w.part, %mean, %v, %rate) : f32[32] {sharding="flat(data=2) of (40)"}, f32[32] {sharding="flat(data=2) of (40)"}
   %all_gather/w = all_gather(%next) {ranks=2} : f32[64]
   %w.elements = slice(%all_gather/w) {ends=[40], starts=[0]} : f32[40]
   %constant = constant() {shape=[], value=0.0} : f32[]
@@ -92,8 +92,8 @@ TEST(Partition, ASplitWeightIsGatheredForwardAndAgainBackward) {
   %dx = matmul(%y, %w.whole_2) {transpose_b=true} : f32[8,32]
   %dw = matmul(%dx, %y) {transpose_a=true} : f32[32,32]
   %dw.flat = reshape(%dw) {shape=[1024]} : f32[1024]
-  %mean = reduce_scatter(%dw.flat) {ranks=2} : f32[512]
-  %next = blend_update(%w, %mean, %rate, %rate) : f32[512]
+  %mean = reduce_scatter(%dw.flat) {ranks=2} : f32[512] {sharding="flat(data=2) of (32,32)"}
+  %next = blend_update(%w, %mean, %rate, %rate) : f32[512] {sharding="flat(data=2) of (32,32)"}
   output "loss" %loss
   update "w" %next
 })graph");
@@ -128,17 +128,17 @@ TEST(Partition, NormsBecomeOneSumOverTheRanks) {
   scalar %rate "rate" : f32[]
   %g = reduce_sum(%x) {axes=[0]} : f32[64]
   %h = reduce_sum(%x) {axes=[1]} : f32[8]
-  %gw = reduce_scatter(%g) {ranks=2} : f32[32]
+  %gw = reduce_scatter(%g) {ranks=2} : f32[32] {sharding="flat(data=2) of (64)"}
   %gb = all_reduce(%h) : f32[8]
-  %one = squared_norm(%gw) : f32[]
+  %one = squared_norm(%gw) : f32[] {sharding="partial(data=2) of ()"}
   %other = squared_norm(%gb) : f32[]
-  %other.term = multiply_scalar(%other) {value=0.5} : f32[]
-  %sum = add(%one, %other.term) : f32[]
+  %other.term = multiply_scalar(%other) {value=0.5} : f32[] {sharding="partial(data=2) of ()"}
+  %sum = add(%one, %other.term) : f32[] {sharding="partial(data=2) of ()"}
   %sum.of_ranks = all_reduce(%sum) {reduction="sum"} : f32[]
   %norm = sqrt(%sum.of_ranks) : f32[]
-  %scaled = multiply(%gw, %norm) : f32[32]
-  %w.part = own_part(%w) {ranks=2} : f32[32]
-  %next, %next.1 = sgd_update(%w.part, %scaled, %v, %rate) : f32[32], f32[32]
+  %scaled = multiply(%gw, %norm) : f32[32] {sharding="flat(data=2) of (64)"}
+  %w.part = own_part(%w) {ranks=2} : f32[32] {sharding="flat(data=2) of (64)"}
+  %next, %next.1 = sgd_update(%w.part, %scaled, %v, %rate) : f32[32] {sharding="flat(data=2) of (64)"}, f32[32] {sharding="flat(data=2) of (64)"}
   output "norm" %norm
   update "v" %next.1
 })graph");

@@ -112,12 +112,10 @@ void Graph::add_update(const std::string& state, ValueId value) {
   updates_.push_back({state, value});
 }
 
-void Graph::set_sharding(const std::string& input, Sharding sharding) {
-  const auto found = input_by_name_.find(input);
-  if (found == input_by_name_.end()) fail(ErrorKind::usage, "graph '{}' has no input '{}'", name_, input);
-  GraphInput& known = inputs_[found->second];
-  if (shape(known.value) != part_shape(sharding))
-    fail(ErrorKind::shape, "input '{}' is {}, and a part of '{}' is {}", input, to_string(type(known.value)),
+void Graph::set_sharding(ValueId id, Sharding sharding) {
+  Value& known = values_[static_cast<size_t>(id.index)];
+  if (known.type.shape != part_shape(sharding))
+    fail(ErrorKind::shape, "'{}' is {}, and a part of '{}' is {}", known.name, to_string(known.type),
          to_string(sharding), to_string(part_shape(sharding)));
   known.sharding = std::move(sharding);
 }

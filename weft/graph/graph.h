@@ -20,6 +20,8 @@ struct Value {
   TensorType type;   // logical shape and physical layout
   NodeId producer;   // invalid: a graph input
   int output_index = 0;
+  // Where ranks share it: what this rank has, which the type is of. None: all of it.
+  std::optional<Sharding> sharding = {};
 };
 
 struct Node {
@@ -43,7 +45,6 @@ struct GraphInput {
   InputKind kind;
   std::string name;  // e.g. "layer1.0.conv1.weight"
   ValueId value;
-  std::optional<Sharding> sharding = {};  // of a state of which each rank has a part; the value is that part
 };
 /// Something the caller reads after a step: "loss", "logits".
 struct GraphOutput {
@@ -86,8 +87,8 @@ class Graph {
   }
   void add_update(const std::string& state, ValueId value);
   void set_layout(ValueId value, Layout layout);
-  /// Error(shape) where the input is no part of such a tensor.
-  void set_sharding(const std::string& input, Sharding sharding);
+  /// Error(shape) where the value is no part of such a tensor.
+  void set_sharding(ValueId value, Sharding sharding);
   /// Error(usage) where the name is taken by another value.
   void rename(ValueId value, const std::string& name);
 
@@ -100,6 +101,7 @@ class Graph {
   const Value& value(ValueId id) const { return values_[static_cast<size_t>(id.index)]; }
   const TensorType& type(ValueId id) const { return value(id).type; }
   const Shape& shape(ValueId id) const { return value(id).type.shape; }
+  const std::optional<Sharding>& sharding(ValueId id) const { return value(id).sharding; }
   const Node& node(NodeId id) const { return nodes_[static_cast<size_t>(id.index)]; }
   /// The producing node, or nullptr for a graph input.
   const Node* producer(ValueId id) const;

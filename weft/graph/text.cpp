@@ -20,6 +20,13 @@ std::string print_attribute(const AttributeValue& value) {
   return constant != nullptr ? print_constant(*constant) : to_string(value);
 }
 
+/// " : f32[768] {sharding="flat(data=2) of (64,24)"}", without the colon.
+std::string print_type(const Graph& graph, ValueId value) {
+  const std::string type = to_string(graph.type(value));
+  const auto& sharding = graph.sharding(value);
+  return sharding ? fmt::format("{} {{{}={}}}", type, kSharding, quoted(to_string(*sharding))) : type;
+}
+
 std::string print_node(const Graph& graph, const Node& node) {
   std::string line = "  ";
   for (size_t index = 0; index < node.outputs.size(); ++index)
@@ -38,7 +45,7 @@ std::string print_node(const Graph& graph, const Node& node) {
   if (!attributes.empty()) line += " {" + attributes + "}";
   line += " : ";
   for (size_t index = 0; index < node.outputs.size(); ++index)
-    line += fmt::format("{}{}", index == 0 ? "" : ", ", to_string(graph.type(node.outputs[index])));
+    line += fmt::format("{}{}", index == 0 ? "" : ", ", print_type(graph, node.outputs[index]));
   return line + "\n";
 }
 
@@ -49,17 +56,22 @@ ValueId known_value(const Graph& graph, LineReader& line) {
   return id;
 }
 
+/// Behind a type, where it says one.
+void parse_sharding_of(Graph& graph, ValueId value, LineReader& line) {
+  if (!line.accept('{')) return;
+  if (line.word() != kSharding) line.bad("sharding=\"...\"");
+  line.require('=');
+  graph.set_sharding(value, parse_sharding(line.quoted_text()));
+  line.require('}');
+}
+
 void parse_input(Graph& graph, InputKind kind, LineReader& line) {
   const std::string value = line.value_name();
   const std::string name = line.quoted_text();
   line.require(':');
   const ValueId id = graph.add_input(kind, name, line.tensor_type());
   graph.rename(id, value);
-  if (!line.accept('{')) return;
-  if (line.word() != kSharding) line.bad("sharding=\"...\"");
-  line.require('=');
-  graph.set_sharding(name, parse_sharding(line.quoted_text()));
-  line.require('}');
+  parse_sharding_of(graph, id, line);
 }
 
 void parse_node(Graph& graph, LineReader& line, const ConstantTable& constants) {
@@ -96,6 +108,7 @@ void parse_node(Graph& graph, LineReader& line, const ConstantTable& constants) 
     if (written.shape != inferred.shape || written.dtype != inferred.dtype)
       line.bad(fmt::format("type {}, which the operands give, not {}", to_string(inferred), to_string(written)));
     graph.set_layout(outputs[index], written.layout);
+    parse_sharding_of(graph, outputs[index], line);
   }
 }
 
@@ -105,8 +118,7 @@ std::string print_graph(const Graph& graph) {
   std::string text = fmt::format("graph {} {{\n", quoted(graph.name()));
   for (const GraphInput& input : graph.inputs()) {
     text += fmt::format("  {} %{} {} : {}", name_of(input.kind), graph.value(input.value).name, quoted(input.name),
-                        to_string(graph.type(input.value)));
-    if (input.sharding) text += fmt::format(" {{{}={}}}", kSharding, quoted(to_string(*input.sharding)));
+                        print_type(graph, input.value));
     text += "\n";
   }
   for (const Node& node : graph.nodes()) text += print_node(graph, node);

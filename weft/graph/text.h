@@ -9,7 +9,8 @@
 //     update "conv1.weight" %sgd_update
 //   }
 //
-// A layout follows the type: f32[64,16,28,28]@aBcd16b. Attributes equal to their defaults are not printed.
+// A layout follows the type: f32[64,16,28,28]@aBcd16b. Where ranks share a value, what this rank has of it stands
+// behind: f32[64,24] {sharding="split(-,tensor=2) of (64,48)"}. Attributes equal to their defaults are not printed.
 // '#' begins a comment that runs to the end of the line. A constant of few elements stands in the text; of a larger one
 // the text has type and hash, and a table or a file beside it the data (graph/constant_text.h).
 #pragma once

@@ -115,7 +115,7 @@ ValueId ModelBuilder::parameter(const std::string& name, const Shape& shape, Ini
   sharding.split[0] = axis;
   model_.parameters.push_back({name, shape, initializer, true, decay});
   const ValueId part = graph().add_input(InputKind::parameter, name, {DType::f32, part_shape(sharding), {}});
-  graph().set_sharding(name, std::move(sharding));
+  graph().set_sharding(part, std::move(sharding));
   return part;
 }
 

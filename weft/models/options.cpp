@@ -8,9 +8,13 @@
 #include "weft/base/parse_number.h"
 
 namespace weft::models {
-namespace {}  // namespace
 
 std::string option_name(const std::string& described) { return described.substr(0, described.find('=')); }
+
+bool has_option(const ModelEntry& model, const std::string& name) {
+  return std::any_of(model.options.begin(), model.options.end(),
+                     [&](const std::string& described) { return option_name(described) == name; });
+}
 
 const std::string* OptionReader::find(const std::string& name) const {
   const auto found = options_.find(name);

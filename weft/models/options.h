@@ -37,5 +37,6 @@ class OptionReader {
 
 /// "width" of "width=16: channels of the first layer".
 std::string option_name(const std::string& described);
+bool has_option(const ModelEntry& model, const std::string& name);
 
 }  // namespace weft::models

@@ -7,6 +7,7 @@
 #include "weft/models/entries.h"
 #include "weft/models/options.h"
 #include "weft/models/recurrent.h"
+#include "weft/models/vocabulary.h"
 
 namespace weft::models {
 namespace {
@@ -62,13 +63,13 @@ Model build_seq2seq(const OpRegistry& registry, const ModelInput& input, const M
   const int64_t source = reader.integer_by_data("source", input.source, std::max<int64_t>(1, length / 2), 1, longest);
   const int64_t width = reader.integer("width", 128, 1, 1 << 16), padding = reader.integer("padding", 0, 0, 1 << 24);
   const int64_t layers = reader.integer("layers", 1, 1, 100), target = length - source;
+  const int64_t vocabulary = vocabulary_rows(reader, input);
   const double dropout = reader.probability("dropout", 0);
   const Sizes s{input.batch, source, target, width, reader.integer("embedding", width, 1, 1 << 16)};
   ModelBuilder m(registry, "seq2seq_attention", input, mode);
   Graph& graph = m.graph();
   const ValueId tokens = m.tokens_with(target);
-  const ValueId table =
-      m.parameter("embedding.weight", {input.classes, s.features}, {Initializer::Kind::normal, 1}, true);
+  const ValueId table = m.parameter("embedding.weight", {vocabulary, s.features}, {Initializer::Kind::normal, 1}, true);
 
   const ValueId words = m.dropout(embed(m, tokens, table, 0, source, "source"), dropout, "source.dropout");
   const RecurrentStates encoded =
@@ -85,20 +86,21 @@ Model build_seq2seq(const OpRegistry& registry, const ModelInput& input, const M
   const ValueId queries = ops::transpose(graph, decoded.output, {1, 0, 2}, "attention.queries");
   const ValueId steps = ops::transpose(graph, encoded.output, {1, 0, 2}, "attention.steps");
   const ValueId state = attend(m, queries, steps, padding_mask(graph, tokens, padding, s), s);
-  return m.finish(m.linear(m.dropout(state, dropout, "attention.dropout"), "head", {.width = input.classes}));
+  const ValueId logits = m.linear(m.dropout(state, dropout, "attention.dropout"), "head", {.width = vocabulary});
+  return m.finish(logits_of_tokens(m, logits, mode));
 }
 
 }  // namespace
 
 ModelEntry seq2seq_attention_entry() {
-  return {
-      "seq2seq_attention",
-      "translates sequences: recurrent encoder in both directions, decoder, attention",
-      {"source=DATA: tokens of a sample to be translated, without data half; the others are the translation so far",
-       "width=128: of the hidden states", "layers=1: of encoder and decoder", "embedding=WIDTH: numbers per token",
-       "padding=0: the token that fills up sources", "dropout=0: of embeddings, between layers and before the last"},
-      {1, {32}, 64},
-      build_seq2seq};
+  return {"seq2seq_attention",
+          "translates sequences: recurrent encoder in both directions, decoder, attention",
+          {"source=DATA: tokens of a sample to be translated, without data half; the others are the translation so far",
+           "width=128: of the hidden states", "layers=1: of encoder and decoder", "embedding=WIDTH: numbers per token",
+           "padding=0: the token that fills up sources", "dropout=0: of embeddings, between layers and before the last",
+           vocabulary_option()},
+          {1, {32}, 64},
+          build_seq2seq};
 }
 
 }  // namespace weft::models

@@ -8,6 +8,7 @@
 #include "weft/models/entries.h"
 #include "weft/models/options.h"
 #include "weft/models/transformer.h"
+#include "weft/models/vocabulary.h"
 
 namespace weft::models {
 namespace {
@@ -46,7 +47,7 @@ Model build_transformer_lm(const OpRegistry& registry, const ModelInput& input, 
   ModelBuilder m(registry, "transformer_lm", input, mode);
   Graph& graph = m.graph();
   const ValueId tokens = m.tokens();
-  const int64_t window = input.shape[0];
+  const int64_t window = input.shape[0], vocabulary = vocabulary_rows(reader, input);
   const TransformerSizes s{.batch = input.batch,
                            .length = input.new_tokens > 0 ? input.new_tokens : window,
                            .width = width,
@@ -59,7 +60,7 @@ Model build_transformer_lm(const OpRegistry& registry, const ModelInput& input, 
                            .capacity_factor = mode == Mode::training ? capacity : std::max(capacity, 2.0),
                            .balance = balance,
                            .capacity = input.new_tokens > 0 ? window : 0};
-  const ValueId words = m.embedding(tokens, "tok_emb", input.classes, width);
+  const ValueId words = m.embedding(tokens, "tok_emb", vocabulary, width);
   ValueId positions = m.parameter("pos_emb.weight", {window, width}, {Initializer::Kind::normal, 0.02}, true);
   if (input.new_tokens > 0) positions = new_rows(m, positions, s.length);
   ValueId x = ops::add(graph, words, positions, "embedded");
@@ -67,7 +68,8 @@ Model build_transformer_lm(const OpRegistry& registry, const ModelInput& input, 
   x = m.dropout(x, dropout, "embedded.dropout");
   for (int64_t layer = 0; layer < layers; ++layer) x = transformer_block(m, x, fmt::format("blocks.{}", layer), s);
   x = m.layer_norm(x, "ln_f");
-  return m.finish(m.linear(x, "head", {.width = input.classes, .bias = false, .start = Start::small_normal}));
+  const ValueId logits = m.linear(x, "head", {.width = vocabulary, .bias = false, .start = Start::small_normal});
+  return m.finish(logits_of_tokens(m, logits, mode));
 }
 
 }  // namespace
@@ -80,7 +82,7 @@ ModelEntry transformer_lm_entry() {
            "dropout=0: of each block's two results and of the embeddings",
            "experts=0: networks of each block of which a token takes one (Switch Transformer); 0: all take the same",
            "capacity=1.25: tokens that an expert takes in training, over an even share; 2 at least in evaluation",
-           "balance=0.01: factor of the loss that balances experts"},
+           "balance=0.01: factor of the loss that balances experts", vocabulary_option()},
           {1, {128}, 256},
           build_transformer_lm,
           /*is_made_of_file=*/false,

@@ -11,6 +11,7 @@
 #include "weft/base/format.h"
 #include "weft/comm/on_all_ranks.h"
 #include "weft/graph/collective.h"
+#include "weft/models/options.h"
 #include "weft/program/arena_limit.h"
 #include "weft/run/long_texts.h"
 #include "weft/run/weights_file.h"
@@ -52,7 +53,7 @@ void note_files(const program::PreparedRun& run, const RunOptions& options) {
 
 /// Weights that ranks along mesh.tensor do not share because their rows cannot be divided: each of a hundredth of the
 /// model or more.
-void note_whole_weights(const program::PreparedRun& run, const RunOptions& options) {
+void note_whole_weights(const Library& library, const program::PreparedRun& run, const RunOptions& options) {
   constexpr double kLarge = 0.01;
   const int64_t ranks = run.spec.mesh.tensor;
   if (ranks == 1) return;
@@ -70,15 +71,19 @@ void note_whole_weights(const program::PreparedRun& run, const RunOptions& optio
       whole.push_back(fmt::format("'{}' {}", parameter.name, to_string(shape)));
   }
   if (whole.empty()) return;
+  const int64_t rows = run.run_data.description.info.classes, even = (rows + ranks - 1) / ranks * ranks;
+  const std::string remedy = models::has_option(models::find_model(library.models, run.spec.model.name), "vocabulary")
+                                 ? fmt::format("; --set model.vocabulary={} gives the vocabulary rows to divide", even)
+                                 : "";
   options.note(
       fmt::format("mesh.tensor = {}: every rank has all of {}, since their rows cannot be divided evenly; shard.tensor "
-                  "can name another dimension: the inputs of a layer, the columns of an embedding",
-                  ranks, fmt::join(whole, " and ")));
+                  "can name another dimension: the inputs of a layer, the columns of an embedding{}",
+                  ranks, fmt::join(whole, " and "), remedy));
 }
 
 }  // namespace
 
-void note_beginning(program::PreparedRun& run, const RunOptions& options) {
+void note_beginning(const Library& library, program::PreparedRun& run, const RunOptions& options) {
   if (!options.note) return;
   if (run.precision_times) options.note(program::describe(*run.precision_times));
   if (run.spec.precision == "f16" && !run.device->computes_fast(DType::f16))
@@ -96,7 +101,7 @@ void note_beginning(program::PreparedRun& run, const RunOptions& options) {
         "balance.grains = {} on {} ranks: shares can only change by large steps; {} or more follow speeds better",
         grains, run.training_share.shares, 4 * run.training_share.shares));
   note_files(run, options);
-  note_whole_weights(run, options);
+  note_whole_weights(library, run, options);
   if (!run.spec.init.empty())
     if (const std::string note =
             note_of_other_classes(run.spec, run.run_data.description.info, describe_weights(run.spec.init));

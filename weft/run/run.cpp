@@ -178,7 +178,7 @@ RunOutcome start_run(const Library& library, const spec::RunSpec& spec, const fs
   std::optional<FreshDirectoryGuard> guard;
   comm::on_all_ranks(ranks, "run directory", [&] {
     if (comm::is_first(ranks)) program::keep_measured(library.device, *run.device, options.note);
-    note_beginning(run, options);
+    note_beginning(library, run, options);
     run.spec.data = data::with_absolute_paths(library.data, run.spec.data);
     if (!spec::validation_share(spec)) run.spec.validation = program::validation_data_spec(library, run.spec);
     if (!spec.init.empty()) run.spec.init = fs::absolute(spec.init).lexically_normal().string();

@@ -83,9 +83,10 @@ class Sums {
       for (const NodeId user : users_[static_cast<size_t>(input.value.index)])
         if (is_forward(static_cast<size_t>(user.index))) stages.insert(stage_of(static_cast<size_t>(user.index)));
       const double size = bytes(input.value);
-      costs_.all_weight_bytes += input.sharding ? 4.0 * static_cast<double>(input.sharding->whole.elements()) : size;
+      const auto& sharding = graph_.sharding(input.value);
+      costs_.all_weight_bytes += sharding ? 4.0 * static_cast<double>(sharding->whole.elements()) : size;
       const bool is_trained = q_.nodes.trained.contains(input.name),
-                 is_expert = input.sharding && step::is_part_along_data(*input.sharding);
+                 is_expert = sharding && step::is_part_along_data(*sharding);
       const auto known = q_.nodes.slot_bytes.find(input.name);
       const double slots = known == q_.nodes.slot_bytes.end() ? 0 : known->second;
       for (const size_t at : stages) {

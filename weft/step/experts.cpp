@@ -19,8 +19,8 @@ const MeshAxis* data_axis_of(const Sharding& sharding) {
 
 int64_t parts_of_input(const Graph& graph, const std::string& name) {
   const GraphInput* const input = graph.find_input(name);
-  if (input == nullptr || !input->sharding) return 1;
-  const MeshAxis* const axis = data_axis_of(*input->sharding);
+  if (input == nullptr || !graph.sharding(input->value)) return 1;
+  const MeshAxis* const axis = data_axis_of(*graph.sharding(input->value));
   return axis == nullptr ? 1 : axis->size;
 }
 
@@ -69,9 +69,10 @@ Shardings shardings_of_parts(const Graph& graph, const std::vector<SlotSpec>& sl
   Shardings shardings;
   for (const GraphInput& input : graph.inputs()) {
     if (input.kind != InputKind::parameter || parts_of_input(graph, input.name) == 1) continue;
-    shardings.emplace(input.name, *input.sharding);
+    const Sharding& sharding = *graph.sharding(input.value);
+    shardings.emplace(input.name, sharding);
     for (const SlotSpec& slot : slots)
-      if (slot.name.ends_with("/" + input.name)) shardings.emplace(slot.name, *input.sharding);
+      if (slot.name.ends_with("/" + input.name)) shardings.emplace(slot.name, sharding);
   }
   return shardings;
 }
@@ -80,7 +81,7 @@ void note_parts(TrainingStep& step) {
   for (auto& [name, sharding] : shardings_of_parts(step.graph, step.slots)) {
     for (SlotSpec& slot : step.slots)
       if (slot.name == name) slot.sharding = sharding;
-    if (step.graph.find_input(name) != nullptr) step.graph.set_sharding(name, sharding);
+    if (const GraphInput* const input = step.graph.find_input(name)) step.graph.set_sharding(input->value, sharding);
     step.shardings[name] = sharding;
   }
 }

@@ -304,7 +304,7 @@ class PipelineStep {
     for (const auto& [name, value] : rank_.changed_states()) successors_.emplace(name, value);
     for (const auto& [name, value] : successors_) graph.add_update(name, value);
     for (const auto& [name, split] : splits_)
-      if (graph.find_input(name) != nullptr) graph.set_sharding(name, split);
+      if (const GraphInput* const input = graph.find_input(name)) graph.set_sharding(input->value, split);
     TrainingStep step{place_.others == 1                   ? std::move(graph)
                       : spec_.batch_norm == "synchronised" ? synchronise_batch_norm(graph, place_.others)
                                                            : average_statistics(graph),

@@ -121,7 +121,7 @@ passes::DimensionSplit split_of(const models::ParameterSpec& parameter, const st
 /// Whether ranks along another axis have a part each.
 bool is_part(const Graph& graph, const std::string& name) {
   const GraphInput* const input = graph.find_input(name);
-  return input != nullptr && input->sharding;
+  return input != nullptr && graph.sharding(input->value);
 }
 
 bool is_worth_splitting(const models::ParameterSpec& parameter) {

@@ -131,8 +131,7 @@ class DimensionFinder {
       const auto open = options_.open.find(input->second->name);
       if (open == options_.open.end()) continue;
       const LayerOperands layer{graph_, node, *rule, forms_.of_value, ranks_};
-      if (const auto split = suggested_split(layer, at, open->second, *input->second))
-        set_state(input->second->name, *split);
+      if (const auto split = suggested_split(layer, at, open->second)) set_state(input->second->name, *split);
     }
   }
 
@@ -144,7 +143,7 @@ class DimensionFinder {
       const auto input = inputs_.find(value.index);
       const auto dimension = dimension_of(forms_.rules[index]->inputs[at], role.label);
       if (input == inputs_.end() || !dimension || !is(value, FormKind::whole)) continue;
-      if (is_split_by_others(*input->second, *dimension)) continue;
+      if (is_split_by_others(graph_, value, *dimension)) continue;
       if (!options_.followers.contains(input->second->name)) continue;
       if (index_of(users_[index_of(value)].front()) == index) set_state(input->second->name, {*dimension, role.blocks});
     }
@@ -162,7 +161,7 @@ class DimensionFinder {
       const std::string& name = inputs_.at(source.index)->name;
       if (!options_.followers.contains(name) || users_[index_of(source)].front() != producer) continue;
       const auto split = reshaped({*dimension, role.blocks}, graph_.shape(value), graph_.shape(source), ranks_);
-      if (!split || is_split_by_others(*inputs_.at(source.index), split->dimension)) continue;
+      if (!split || is_split_by_others(graph_, source, split->dimension)) continue;
       set_state(name, *split);
       forms_.of_node[index_of(producer)] = {.kind = RoleKind::order, .from = *split, .to = {*dimension, role.blocks}};
       form(value) = {FormKind::split, {*dimension, role.blocks}};

@@ -48,8 +48,8 @@ class StateGatherer {
     const TensorType& type = graph_.type(input.value);
     const auto found = states_.find(input.name);
     if (found == states_.end()) {
-      mapped_[index_of(input.value)] = result_.add_input(input.kind, input.name, type);
-      if (input.sharding) result_.set_sharding(input.name, *input.sharding);
+      const ValueId added = mapped_[index_of(input.value)] = result_.add_input(input.kind, input.name, type);
+      if (const auto& known = graph_.sharding(input.value)) result_.set_sharding(added, *known);
       return;
     }
     const GatheredState& state = found->second;
@@ -57,8 +57,8 @@ class StateGatherer {
     waiting_[input.value.index] = &*found;
     if (!state.is_held) return;
     const TensorType part{type.dtype, part_shape(state.sharding), {}};
-    mapped_[index_of(input.value)] = result_.add_input(input.kind, input.name, part);
-    if (!state.sharding.is_replicated()) result_.set_sharding(input.name, state.sharding);
+    const ValueId added = mapped_[index_of(input.value)] = result_.add_input(input.kind, input.name, part);
+    if (!state.sharding.is_replicated()) result_.set_sharding(added, state.sharding);
   }
 
   ValueId whole(ValueId value) {

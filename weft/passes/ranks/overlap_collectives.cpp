@@ -99,7 +99,7 @@ class GatherOverlap {
   void find_values_of_states() {
     is_of_states_.assign(graph_.values().size(), false);
     for (const GraphInput& input : graph_.inputs())
-      if (input.sharding.has_value()) is_of_states_[index_of(input.value)] = true;
+      if (graph_.sharding(input.value)) is_of_states_[index_of(input.value)] = true;
     for (const Node& node : graph_.nodes()) {
       const bool is_of_states = find_collective(node) == nullptr && !node.inputs.empty() &&
                                 std::all_of(node.inputs.begin(), node.inputs.end(),

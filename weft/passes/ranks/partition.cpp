@@ -58,10 +58,17 @@ class Partition {
       type.shape = part_shape(split->second);
     }
     mapped(input.value) = result_.add_input(input.kind, input.name, type);
-    if (split == options_.states.end() && !input.sharding) return;
-    Sharding sharding = input.sharding.value_or(Sharding{.whole = graph_.shape(input.value)});
-    if (split != options_.states.end()) sharding.flat = options_.axis;
-    result_.set_sharding(input.name, std::move(sharding));
+    note_sharding(input.value, mapped(input.value), split != options_.states.end() ? Form::flat : Form::whole);
+  }
+
+  /// Parts and terms of sums say so in the new graph, beside what other axes share.
+  void note_sharding(ValueId value, ValueId own, Form form) {
+    const auto& known = graph_.sharding(value);
+    if (!known && (form == Form::whole || form == Form::all)) return;
+    Sharding sharding = known.value_or(Sharding{.whole = graph_.shape(value)});
+    if (form == Form::flat) sharding.flat = options_.axis;
+    if (form == Form::sum && !sharding.partial) sharding.partial = options_.axis;
+    result_.set_sharding(own, std::move(sharding));
   }
 
   void add_node(size_t index) {
@@ -75,12 +82,16 @@ class Partition {
                                  ? node_name
                                  : fmt::format("{}/{}", kReduceScatter, node_name.substr(before.size()));
       mapped(node.outputs[0]) = ops::reduce_scatter(result_, flat, ranks_, node.attributes.text("reduction"), as);
+      note_sharding(node.outputs[0], mapped(node.outputs[0]), form(node.outputs[0]));
       return;
     }
     std::vector<ValueId> operands;
     for (const ValueId input : node.inputs) operands.push_back(operand(node, role, input));
     const std::vector<ValueId> outputs = result_.add_node(node.op->name, operands, node.attributes, node_name);
-    for (size_t output = 0; output < outputs.size(); ++output) mapped(node.outputs[output]) = outputs[output];
+    for (size_t output = 0; output < outputs.size(); ++output) {
+      mapped(node.outputs[output]) = outputs[output];
+      note_sharding(node.outputs[output], outputs[output], form(node.outputs[output]));
+    }
   }
 
   ValueId operand(const Node& node, Role role, ValueId value) {
@@ -100,17 +111,19 @@ class Partition {
   ValueId part(ValueId value) {
     if (form(value) == Form::flat) return mapped(value);
     ValueId& known = parts_[index_of(value)];
-    if (!known.valid())
-      known = ops::own_part(result_, flattened(whole(value), graph_.shape(value), name(value)), ranks_,
-                            name(value) + ".part");
+    if (known.valid()) return known;
+    known = ops::own_part(result_, flattened(whole(value), graph_.shape(value), name(value)), ranks_,
+                          name(value) + ".part");
+    note_sharding(value, known, Form::flat);
     return known;
   }
 
   /// A number that every rank has as a term of a sum over them.
   ValueId term(ValueId value) {
     ValueId& known = parts_[index_of(value)];
-    if (!known.valid())
-      known = ops::multiply_scalar(result_, whole(value), 1 / static_cast<double>(ranks_), name(value) + ".term");
+    if (known.valid()) return known;
+    known = ops::multiply_scalar(result_, whole(value), 1 / static_cast<double>(ranks_), name(value) + ".term");
+    note_sharding(value, known, Form::sum);
     return known;
   }
 

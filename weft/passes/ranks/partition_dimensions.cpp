@@ -67,17 +67,18 @@ class DimensionBuilder {
 
   void add_input(const GraphInput& input) {
     TensorType type = graph_.type(input.value);
+    const auto& known = graph_.sharding(input.value);
     const auto split = forms_.states.find(input.name);
     if (split == forms_.states.end()) {
-      mapped_[index_of(input.value)] = result_.add_input(input.kind, input.name, type);
-      if (input.sharding) result_.set_sharding(input.name, *input.sharding);
+      const ValueId added = mapped_[index_of(input.value)] = result_.add_input(input.kind, input.name, type);
+      if (known) result_.set_sharding(added, *known);
       return;
     }
-    const Sharding sharding = input.sharding ? split_further(*input.sharding, split->second, axis_)
-                                             : sharding_of(type.shape, split->second, axis_);
+    const Sharding sharding =
+        known ? split_further(*known, split->second, axis_) : sharding_of(type.shape, split->second, axis_);
     type.shape = part_shape(sharding);
-    mapped_[index_of(input.value)] = result_.add_input(input.kind, input.name, type);
-    result_.set_sharding(input.name, sharding);
+    const ValueId added = mapped_[index_of(input.value)] = result_.add_input(input.kind, input.name, type);
+    result_.set_sharding(added, sharding);
   }
 
   void add_node(size_t index) {
@@ -104,7 +105,17 @@ class DimensionBuilder {
       const bool is_mean = role.kind == RoleKind::label && form(node.outputs[at]).kind == FormKind::sum &&
                            at < forms_.rules[index]->joined.size() && forms_.rules[index]->joined[at] == Joined::mean;
       mapped_[index_of(node.outputs[at])] = is_mean ? share_of(outputs[at], name(node.outputs[at])) : outputs[at];
+      note_form(node.outputs[at]);
     }
+  }
+
+  /// Parts and terms of sums say so in the new graph.
+  void note_form(ValueId value) {
+    const ValueId own = mapped_[index_of(value)];
+    if (form(value).kind == FormKind::split)
+      result_.set_sharding(own, sharding_of(graph_.shape(value), form(value).split, axis_));
+    else if (form(value).kind == FormKind::sum)
+      result_.set_sharding(own, {.whole = graph_.shape(value), .partial = axis_});
   }
 
   ValueId operand(size_t index, size_t at) {
@@ -173,7 +184,9 @@ class DimensionBuilder {
   }
   ValueId share(ValueId value) {
     ValueId& known = shares_[index_of(value)];
-    if (!known.valid()) known = share_of(whole(value), name(value));
+    if (known.valid()) return known;
+    known = share_of(whole(value), name(value));
+    result_.set_sharding(known, {.whole = graph_.shape(value), .partial = axis_});
     return known;
   }
 
@@ -182,6 +195,7 @@ class DimensionBuilder {
     for (const auto& [known, as] : parts_[index_of(value)])
       if (known == split) return as;
     const ValueId own = forms_.scattered[index_of(value)] == split ? scattered(value, split) : own_part(value, split);
+    result_.set_sharding(own, sharding_of(graph_.shape(value), split, axis_));
     parts_[index_of(value)].emplace_back(split, own);
     return own;
   }

@@ -35,20 +35,19 @@ bool has_split_beside(const LayerOperands& layer, size_t at) {
 
 }  // namespace
 
-bool is_split_by_others(const GraphInput& state, int dimension) {
-  return state.sharding && !state.sharding->split.empty() &&
-         state.sharding->split[static_cast<size_t>(dimension)].has_value();
+bool is_split_by_others(const Graph& graph, ValueId state, int dimension) {
+  const auto& sharding = graph.sharding(state);
+  return sharding && !sharding->split.empty() && sharding->split[static_cast<size_t>(dimension)].has_value();
 }
 
-std::optional<DimensionSplit> suggested_split(const LayerOperands& layer, size_t at, const OpenWeight& weight,
-                                              const GraphInput& state) {
+std::optional<DimensionSplit> suggested_split(const LayerOperands& layer, size_t at, const OpenWeight& weight) {
   const DimensionRule& rule = layer.rule;
   const Shape& shape = layer.graph.shape(layer.node.inputs[at]);
   const bool has_split = has_split_beside(layer, at);
   std::optional<DimensionSplit> rows, together, outputs;
   for (int dimension = 0; dimension < shape.rank(); ++dimension) {
     const int label = rule.inputs[at][static_cast<size_t>(dimension)];
-    if (label == DimensionRule::kWhole || is_split_by_others(state, dimension)) continue;
+    if (label == DimensionRule::kWhole || is_split_by_others(layer.graph, layer.node.inputs[at], dimension)) continue;
     bool is_elsewhere = false;
     for (size_t other = 0; other < layer.node.inputs.size(); ++other) {
       const auto there = other == at ? std::nullopt : dimension_of(rule.inputs[other], label);

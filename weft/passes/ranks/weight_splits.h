@@ -18,11 +18,10 @@ struct LayerOperands {
 };
 
 /// Whether ranks along another axis have split that dimension.
-bool is_split_by_others(const GraphInput& state, int dimension);
+bool is_split_by_others(const Graph& graph, ValueId state, int dimension);
 
-/// Of the operand `at`, which is `state`: by its outputs where the other operands are whole, by its inputs where they
+/// Of the operand `at`, which is a state: by its outputs where the other operands are whole, by its inputs where they
 /// are split already, a table by its rows, several weights in one into single ones. nullopt: it stays whole.
-std::optional<DimensionSplit> suggested_split(const LayerOperands& layer, size_t at, const OpenWeight& weight,
-                                              const GraphInput& state);
+std::optional<DimensionSplit> suggested_split(const LayerOperands& layer, size_t at, const OpenWeight& weight);
 
 }  // namespace weft::passes

@@ -23,8 +23,8 @@ bool replaces_state(const OpDef& op, int output);
 /// results.
 std::vector<bool> find_late_nodes(const Graph& graph);
 
-/// Adds a node of the same op and name as `node` of the source, with the same layouts, but with other operands (values
-/// of the result) and attributes; maps its outputs.
+/// Adds a node of the same op and name as `node` of the source, with the same layouts and shardings, but with other
+/// operands (values of the result) and attributes; maps its outputs.
 void copy_with(Rewriter& rewriter, NodeId node, const std::vector<ValueId>& inputs, const Attributes& attributes);
 
 /// A scalar, or a fill of one number: adds a `constant` node to the graph.

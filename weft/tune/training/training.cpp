@@ -39,7 +39,8 @@ class Trainers::TrainingHere : public Training {
     return process_ == nullptr ? text : text + process_->read();
   }
   void stop() override {
-    if (process_ == nullptr) return;
+    // A second signal would end it without a checkpoint.
+    if (process_ == nullptr || was_stopped_) return;
     was_stopped_ = true;
     process_->send(SIGTERM);
   }
