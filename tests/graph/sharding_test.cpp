@@ -144,6 +144,19 @@ TEST(Sharding, AGraphsTextSaysWhichStatesAreParts) {
             std::string::npos);
 }
 
+TEST(Sharding, ValuesTakeThatOfAnotherGraphsValueWhereTheirShapesAgree) {
+  const OpRegistry registry = ops::make_registry();
+  Graph from(registry, "from"), to(registry, "to");
+  const ValueId known = from.add_input(InputKind::state, "v", {DType::f32, {32}, {}});
+  from.set_sharding(known, flat({5, 11}, 2));
+  const ValueId same = to.add_input(InputKind::state, "same", {DType::bf16, {32}, {}});
+  const ValueId other = to.add_input(InputKind::state, "other", {DType::f32, {55}, {}});
+  to.copy_sharding(same, from, known);
+  to.copy_sharding(other, from, known);
+  EXPECT_EQ(to.sharding(same), flat({5, 11}, 2));
+  EXPECT_FALSE(to.sharding(other));
+}
+
 TEST(Sharding, ElementsOfAPartOfADimensionAreSplitAgain) {
   const Sharding both{
       .whole = {6, 40}, .flat = MeshAxis{"data", 3}, .split = {MeshAxis{"tensor", 2}, std::nullopt}, .blocks = 3};

@@ -120,6 +120,10 @@ void Graph::set_sharding(ValueId id, Sharding sharding) {
   known.sharding = std::move(sharding);
 }
 
+void Graph::copy_sharding(ValueId value, const Graph& other, ValueId of) {
+  if (other.sharding(of) && other.shape(of) == shape(value)) set_sharding(value, *other.sharding(of));
+}
+
 void Graph::set_layout(ValueId value, Layout layout) {
   values_[static_cast<size_t>(value.index)].type.layout = canonical(std::move(layout));
 }

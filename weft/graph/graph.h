@@ -89,6 +89,8 @@ class Graph {
   void set_layout(ValueId value, Layout layout);
   /// Error(shape) where the value is no part of such a tensor.
   void set_sharding(ValueId value, Sharding sharding);
+  /// That of a value of another graph, where it has one and both have the same shape.
+  void copy_sharding(ValueId value, const Graph& other, ValueId of);
   /// Error(usage) where the name is taken by another value.
   void rename(ValueId value, const std::string& name);
 

@@ -8,7 +8,7 @@ Rewriter::Rewriter(const Graph& source)
     : source_(source), result_(source.registry(), source.name()), mapped_(source.values().size()) {
   for (const GraphInput& input : source.inputs()) {
     replace(input.value, result_.add_input(input.kind, input.name, source.type(input.value)));
-    copy_sharding(input.value);
+    result_.copy_sharding(map(input.value), source, input.value);
   }
 }
 
@@ -25,12 +25,8 @@ void Rewriter::copy(NodeId id) {
   for (size_t index = 0; index < outputs.size(); ++index) {
     result_.set_layout(outputs[index], source_.type(node.outputs[index]).layout);
     replace(node.outputs[index], outputs[index]);
-    copy_sharding(node.outputs[index]);
+    result_.copy_sharding(outputs[index], source_, node.outputs[index]);
   }
-}
-
-void Rewriter::copy_sharding(ValueId old_value) {
-  if (const auto& sharding = source_.sharding(old_value)) result_.set_sharding(map(old_value), *sharding);
 }
 
 Graph Rewriter::finish() {

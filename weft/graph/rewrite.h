@@ -21,8 +21,6 @@ class Rewriter {
   ValueId map(ValueId old_value) const { return mapped_[static_cast<size_t>(old_value.index)]; }
   std::vector<ValueId> map(const std::vector<ValueId>& old_values) const;
   bool is_mapped(ValueId old_value) const { return map(old_value).valid(); }
-  /// Of a value that has been mapped, where it has one.
-  void copy_sharding(ValueId old_value);
   void replace(ValueId old_value, ValueId new_value) { mapped_[static_cast<size_t>(old_value.index)] = new_value; }
 
   /// Adds the node unchanged (on mapped inputs, layouts kept) and maps its outputs.

@@ -261,6 +261,7 @@ class PipelineStep {
       const auto results = rank_.graph().add_node(node.op->name, inputs, node.attributes, update_.node_name(id));
       for (size_t output = 0; output < results.size(); ++output) {
         made[static_cast<size_t>(node.outputs[output].index)] = results[output];
+        rank_.graph().copy_sharding(results[output], update_, node.outputs[output]);
         send(node.outputs[output]);
       }
     }

@@ -128,6 +128,7 @@ void RankGraph::emit(int m, NodeId id) {
   for (size_t output = 0; output < outputs.size(); ++output) {
     const ValueId value = node.outputs[output];
     made(m, value) = outputs[output];
+    graph_.copy_sharding(outputs[output], micro_.graph, value);
     if (layout_.rank_of(id) == PipelineLayout::kNobody) continue;
     send_value(m, value);
     if (const auto update = updates_.find(value.index); update != updates_.end())

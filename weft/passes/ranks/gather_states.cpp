@@ -36,8 +36,10 @@ class StateGatherer {
       for (const ValueId input : node.inputs) operands.push_back(whole(input));
       const std::vector<ValueId> outputs =
           result_.add_node(node.op->name, operands, node.attributes, graph_.node_name(node_at(index)));
-      for (size_t output = 0; output < outputs.size(); ++output)
+      for (size_t output = 0; output < outputs.size(); ++output) {
         mapped_[index_of(node.outputs[output])] = outputs[output];
+        result_.copy_sharding(outputs[output], graph_, node.outputs[output]);
+      }
     }
     for (const GraphOutput& output : graph_.outputs()) result_.add_output(output.name, whole(output.value));
     return std::move(result_);
@@ -49,7 +51,7 @@ class StateGatherer {
     const auto found = states_.find(input.name);
     if (found == states_.end()) {
       const ValueId added = mapped_[index_of(input.value)] = result_.add_input(input.kind, input.name, type);
-      if (const auto& known = graph_.sharding(input.value)) result_.set_sharding(added, *known);
+      result_.copy_sharding(added, graph_, input.value);
       return;
     }
     const GatheredState& state = found->second;

@@ -71,7 +71,7 @@ class DimensionBuilder {
     const auto split = forms_.states.find(input.name);
     if (split == forms_.states.end()) {
       const ValueId added = mapped_[index_of(input.value)] = result_.add_input(input.kind, input.name, type);
-      if (known) result_.set_sharding(added, *known);
+      result_.copy_sharding(added, graph_, input.value);
       return;
     }
     const Sharding sharding =

@@ -45,7 +45,7 @@ void copy_with(Rewriter& rewriter, NodeId id, const std::vector<ValueId>& inputs
   for (size_t index = 0; index < outputs.size(); ++index) {
     rewriter.result().set_layout(outputs[index], source.type(node.outputs[index]).layout);
     rewriter.replace(node.outputs[index], outputs[index]);
-    rewriter.copy_sharding(node.outputs[index]);
+    rewriter.result().copy_sharding(outputs[index], source, node.outputs[index]);
   }
 }
 
