@@ -27,7 +27,7 @@ import tempfile
 import threading
 import time
 
-from sides import ROOT, SideFailed
+from sides import MPIRUN_AS_ROOT, ROOT, SideFailed
 
 
 class SlowedRank:
@@ -101,8 +101,7 @@ def measure(arguments, slow, grains):
                    *[word for one in arguments.set for word in ("--set", one)]]
         if grains:
             command += ["--set", f"balance.grains={grains}"]
-        environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-                       "OMP_WAIT_POLICY": "passive"}
+        environment = {**os.environ, **MPIRUN_AS_ROOT, "OMP_WAIT_POLICY": "passive"}
         errors = open(pathlib.Path(folder) / "errors", "w+", encoding="utf-8")
         process = subprocess.Popen([str(word) for word in command], env=environment, stdout=errors, stderr=errors)
         slowed = None

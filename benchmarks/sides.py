@@ -15,6 +15,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 TRAIN_SPEED = ROOT / "benchmarks/peer/train_speed.py"
 # Without huge pages, either side spends 10 to 20 % more time on the pages of its activations.
 HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
+# In containers one is root, which mpirun wants to be told twice.
+MPIRUN_AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 # Input per sample and batch; sizes that two cores train in a second or two per step.
 PHOTO, SMALL = "3,128,128", "3,32,32"
@@ -64,7 +66,7 @@ class SideFailed(Exception):
 def environment(threads=None):
     """Of either side: equal threads where they are given, and huge pages."""
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS") if threads else ()
-    return {**os.environ, **HUGE_PAGES, **{name: str(threads) for name in names}}
+    return {**os.environ, **HUGE_PAGES, **MPIRUN_AS_ROOT, **{name: str(threads) for name in names}}
 
 
 def processor_has(*instructions):

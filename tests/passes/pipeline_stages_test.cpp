@@ -166,6 +166,13 @@ TEST(PipelineStages, AStageHasWorkWhereItMultipliesWithWeights) {
   for (const bool has_work : Chain(7).cut(8).has_work) EXPECT_TRUE(has_work);
 }
 
+TEST(PipelineStages, OfManyRanksWithoutWorkTheirNumberIsSaid) {
+  EXPECT_EQ(describe_idle({}), "");
+  EXPECT_EQ(describe_idle({2, 4}), "ranks 2, 4 of the pipeline would have next to nothing to compute");
+  EXPECT_EQ(describe_idle({0, 1, 2, 3, 4, 5, 6, 7, 8}),
+            "9 ranks of the pipeline would have next to nothing to compute");
+}
+
 TEST(PipelineStages, MoreStagesThanLayersAreRefused) {
   EXPECT_NE(test::error_of([] { Chain(1).cut(9); }, ErrorKind::usage).find("9 stages want"), std::string::npos);
 }

@@ -301,7 +301,10 @@ std::vector<int> idle_ranks(const std::vector<bool>& has_work, const StagePlacem
 }
 
 std::string describe_idle(const std::vector<int>& ranks) {
+  constexpr size_t kFew = 8;  // that a line names
   if (ranks.empty()) return "";
+  if (ranks.size() > kFew)
+    return fmt::format("{} ranks of the pipeline would have next to nothing to compute", ranks.size());
   return fmt::format("{} {} of the pipeline would have next to nothing to compute",
                      ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "));
 }

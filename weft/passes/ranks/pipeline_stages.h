@@ -43,7 +43,8 @@ StagedGraph cut_into_stages(const Graph& graph, const GradientOrigins& origins, 
 
 /// None of whose stages has work (StagedGraph::has_work).
 std::vector<int> idle_ranks(const std::vector<bool>& has_work, const StagePlacement& placement);
-/// "rank 2 of the pipeline would have next to nothing to compute"; empty where there are none.
+/// "rank 2 of the pipeline would have next to nothing to compute", of many "600 ranks of ..."; empty where there are
+/// none.
 std::string describe_idle(const std::vector<int>& ranks);
 
 }  // namespace weft::passes
