@@ -18,6 +18,8 @@ import subprocess
 import sys
 import tempfile
 
+from sides import MPIRUN_AS_ROOT
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MPI_ALGORITHMS = {None: "own choice", 2: "non-overlapping", 3: "recursive doubling", 4: "ring", 5: "segmented ring",
                   6: "Rabenseifner"}
@@ -25,7 +27,7 @@ GLOO_ALGORITHMS = ("ring", "bcube", "ring_chunked", "halving_doubling")
 
 
 def environment(algorithm=None):
-    result = dict(os.environ, OMP_NUM_THREADS="1", OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+    result = {**os.environ, **MPIRUN_AS_ROOT, "OMP_NUM_THREADS": "1"}
     if algorithm:
         result["OMPI_MCA_coll_tuned_use_dynamic_rules"] = "1"
         result["OMPI_MCA_coll_tuned_allreduce_algorithm"] = str(algorithm)

@@ -5,6 +5,8 @@ import pathlib
 import statistics
 import subprocess
 
+from sides import MPIRUN_AS_ROOT
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
@@ -38,7 +40,7 @@ def finish_run(weft, run, command, launcher=()):
 
 def mpirun(ranks):
     """A launcher: so many ranks on this machine."""
-    return ["env", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "mpirun", "--oversubscribe", "-n", ranks]
+    return ["env", *(f"{name}={value}" for name, value in MPIRUN_AS_ROOT.items()), "mpirun", "--oversubscribe", "-n", ranks]
 
 
 def describe(values):

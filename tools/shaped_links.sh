@@ -5,7 +5,6 @@
 #   tools/shaped_links.sh run build/weft cluster bench    # a rank in each of them
 #   tools/shaped_links.sh down                            # takes all of it away
 #   tools/shaped_links.sh up 4 1gbit --groups 2 --uplink 200mbit    # two switches, with 200 Mbit/s to what ties them
-#
 #   tools/shaped_links.sh up 2 2gbit --per-stream 500mbit    # no TCP connection gets more than 500 Mbit/s, as in clouds
 #
 # Hosts go to the switches in turn (0 and 2, 1 and 3), so that their own order is the worst; with --contiguous one switch after
@@ -137,5 +136,5 @@ case ${1:-} in
     ;;
   run) shift; run "$@" ;;
   down) down ;;
-  *) sed -n '2,15s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+  *) sed -n '2,14s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac

@@ -22,10 +22,11 @@ std::string shared_states_text(const Graph& graph) {
                         input.name.starts_with(step::slot_name(step::kShardSumSlot, "")) ||
                         input.name.starts_with(step::slot_name(step::kMicroSumSlot, ""));
     (is_sum ? sums : is_slot ? slots : weights) += bytes;
-    const int64_t parts = graph.sharding(input.value) ? parts_of(*graph.sharding(input.value)) : 1;
+    const auto& sharding = graph.sharding(input.value);
+    const int64_t parts = sharding ? parts_of(*sharding) : 1;
     if (parts == 1) continue;
     shared += bytes;
-    in_all += byte_size(graph.type(input.value).dtype, graph.sharding(input.value)->whole.elements());
+    in_all += byte_size(graph.type(input.value).dtype, sharding->whole.elements());
     ranks = std::max(ranks, parts);
   }
   if (ranks == 0) return "";
