@@ -131,6 +131,20 @@ TEST_F(PlannedRunTest, SharedStatesAreAPartOfTheWhole) {
   EXPECT_NEAR(states(3) / whole, 1.0 / 4, 0.03);
 }
 
+TEST_F(PlannedRunTest, EvaluationsByStepsCount) {
+  PlannedModel planned = model("lenet5", 8);
+  const auto predicted = [&](double at_epochs, double per_step) {
+    planned.evaluated_samples = at_epochs;
+    planned.evaluated_per_step = per_step;
+    return predict_on(library_, planned, strategy_on(planned.spec, here(), 1), here());
+  };
+  const Prediction by_epochs = predicted(500, 0);
+  ASSERT_EQ(by_epochs.steps(), 2 * 1000 / 8);
+  const double by_steps = predicted(0, 100.0 / 50).evaluation_seconds.expected;
+  EXPECT_DOUBLE_EQ(by_steps, by_epochs.evaluation_seconds.expected) << "100 samples after every 50 of 250 steps";
+  EXPECT_DOUBLE_EQ(predicted(500, 100.0 / 50).evaluation_seconds.expected, 2 * by_steps);
+}
+
 TEST_F(PlannedRunTest, EvaluationsByLayerTakeAsLongAsTheirWeightsTravel) {
   Place place = here();
   machines::ClusterFile two = cluster(2);

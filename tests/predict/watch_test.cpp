@@ -95,6 +95,14 @@ TEST(Watch, TheRunGoesOnAtTheMeanOfItsStepsAndWithWhatLiesBesideThem) {
   EXPECT_NEAR(*watch.run_seconds(), 1000 * 0.2 + 10 * 3, 1e-6);
 }
 
+TEST(Watch, WhatLiesBesideTheStepsCountsByStepsThatItFollowed) {
+  Watch watch(of_steps(0.1, 0.05));
+  said(watch, std::vector<double>(50, 0.1));
+  watch.on_evaluation(50 * 0.1 + 2);
+  said(watch, std::vector<double>(40, 0.1));  // behind the evaluation, and before the next one
+  EXPECT_NEAR(*watch.run_seconds(), 1000 * 0.1 + 20 * 2, 1e-6);
+}
+
 TEST(Watch, EvaluationsCountAsPredictedWhereNoneHasEnded) {
   Prediction prediction = of_steps(0.1, 0.05);
   prediction.evaluation_seconds = interval_of(7, 0.1);

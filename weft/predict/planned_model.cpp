@@ -1,6 +1,7 @@
 #include "weft/predict/planned_model.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "weft/step/monitor.h"
 
@@ -10,14 +11,20 @@ namespace {
 
 /// Of a part, in all evaluations of a run.
 double evaluated_samples(const spec::RunSpec& spec, const program::RunData& data) {
-  const double evaluations = spec.evaluation.every_epochs > 0
-                                 ? std::max(1.0, spec.epochs / static_cast<double>(spec.evaluation.every_epochs))
-                                 : 1;
+  const double evaluations =
+      spec.evaluation.every_epochs > 0
+          ? std::max(1.0, std::ceil(spec.epochs / static_cast<double>(spec.evaluation.every_epochs)))
+          : 1;
   double samples = 0;
   if (data.validation) samples += evaluations * static_cast<double>(data.validation->size());
   if (data.test)
     samples += (step::measures_test_data_each_time(spec) ? evaluations : 1) * static_cast<double>(data.test->size());
   return samples;
+}
+
+double evaluated_per_step(const spec::RunSpec& spec, const program::RunData& data) {
+  if (!data.validation || spec.evaluation.every_steps == 0) return 0;
+  return static_cast<double>(data.validation->size()) / static_cast<double>(spec.evaluation.every_steps);
 }
 
 }  // namespace
@@ -29,6 +36,7 @@ PlannedModel planned_model(const Library& library, const spec::RunSpec& spec, co
                        const spec::StepShape& shape) { return program::model_input(description, shape); },
           .samples = data.training->size(),
           .evaluated_samples = evaluated_samples(spec, data),
+          .evaluated_per_step = evaluated_per_step(spec, data),
           .item = std::string(data.description.info.item()),
           .items_per_sample = data.description.info.items_per_sample(),
           .loading_bytes =

@@ -323,7 +323,8 @@ Prediction predict_on(const Library& library, const PlannedModel& model, const S
            .ranks = std::min(strategy.ranks, strategy.ranks_per_host)});
     prediction.stages.push_back(std::move(stage));
   }
-  if (model.evaluated_samples > 0) {
+  const double evaluated = model.evaluated_samples + model.evaluated_per_step * static_cast<double>(steps);
+  if (evaluated > 0) {
     const int64_t rows = std::max<int64_t>(1, model.spec.evaluation.batch / strategy.ranks);
     const int64_t batch = rows * strategy.ranks;
     double seconds = 0;
@@ -333,8 +334,8 @@ Prediction predict_on(const Library& library, const PlannedModel& model, const S
           std::max(seconds, predict_step({.batch = &forward->compiled()}, sources.nodes, sources.exchange).whole());
       if (!step->gathers_in_evaluation()) break;  // the same on all ranks
     }
-    prediction.evaluation_seconds = interval_of(seconds * model.evaluated_samples / static_cast<double>(batch),
-                                                std::max(0.1, sources.nodes.common_spread));
+    prediction.evaluation_seconds =
+        interval_of(seconds * evaluated / static_cast<double>(batch), std::max(0.1, sources.nodes.common_spread));
   }
   prediction.traffic = traffic_of(prediction.longest().time.exchanged, strategy);
   if (place.cluster != nullptr) {

@@ -90,8 +90,8 @@ std::optional<std::string> Watch::on_step(int64_t step, double seconds) {
 std::optional<double> Watch::run_seconds() const {
   if (steady_.steps == 0) return std::nullopt;
   const auto steps = static_cast<double>(prediction_.steps());
-  const double beside = beside_steps_ < 0 ? prediction_.evaluation_seconds.expected
-                                          : beside_steps_ * steps / static_cast<double>(all_.steps);
+  const double beside = beside_.steps == 0 ? prediction_.evaluation_seconds.expected
+                                           : beside_.seconds * steps / static_cast<double>(beside_.steps);
   return steady_.seconds / static_cast<double>(steady_.steps) * steps + beside;
 }
 

@@ -30,7 +30,7 @@ class Watch {
   std::optional<std::string> on_memory(int64_t step, int64_t grown_bytes);
 
   /// An evaluation has ended, so long after the run's first step began; `seconds` counts this process alone.
-  void on_evaluation(double seconds) { beside_steps_ = std::max(0.0, seconds - all_.seconds); }
+  void on_evaluation(double seconds) { beside_ = {all_.steps, std::max(0.0, seconds - all_.seconds)}; }
 
   const Prediction& prediction() const { return prediction_; }
   /// What the whole run takes if it goes on as so far, the first steps aside: steps at their mean, and what was beside
@@ -61,8 +61,8 @@ class Watch {
   size_t count_ = 0;  // in the window
   int skipped_ = 0;   // of this stage
   double median_ = 0, first_median_ = 0;
-  Taken all_, steady_;        // by this process; without the first steps
-  double beside_steps_ = -1;  // in evaluations and between steps, up to the last evaluation; below 0: there was none
+  Taken all_, steady_;  // by this process; without the first steps
+  Taken beside_;        // in evaluations and between steps, up to the last evaluation
   Since outside_, slower_;
   bool said_range_ = false, said_slower_ = false, said_memory_ = false;
 };
