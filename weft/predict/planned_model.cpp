@@ -9,7 +9,7 @@ namespace weft::predict {
 
 namespace {
 
-/// Of a part, in all evaluations of a run.
+/// By evaluations at the ends of epochs and of the run.
 double evaluated_samples(const spec::RunSpec& spec, const program::RunData& data) {
   const double evaluations =
       spec.evaluation.every_epochs > 0
@@ -22,6 +22,7 @@ double evaluated_samples(const spec::RunSpec& spec, const program::RunData& data
   return samples;
 }
 
+/// By those after every so many steps, which look at the validation part alone.
 double evaluated_per_step(const spec::RunSpec& spec, const program::RunData& data) {
   if (!data.validation || spec.evaluation.every_steps == 0) return 0;
   return static_cast<double>(data.validation->size()) / static_cast<double>(spec.evaluation.every_steps);
