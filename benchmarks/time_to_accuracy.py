@@ -34,7 +34,7 @@ class Case(NamedTuple):
     data: Optional[str]  # None: as the recipe says
     every_steps: int  # evaluations of the validation part
     target: float  # validation accuracy
-    more: tuple = ()  # keys; the networks of tables are wide, so that a run takes seconds
+    keys: tuple = ()  # set besides; the networks of tables are wide, so that a run takes seconds
 
 
 CASES = {
@@ -77,7 +77,7 @@ def train(name, seed, more, arguments):
         command = [arguments.weft, "train", ROOT / f"recipes/{case.recipe}.toml", "--run", folder, "--seed", str(seed), "--quiet",
                    "--set", "validation=0.1", "--set", f"evaluation.every_steps={case.every_steps}", "--set",
                    "stop.monitor=validation_accuracy", "--threads", str(arguments.threads), *more]
-        for key in case.more:
+        for key in case.keys:
             command += ["--set", key]
         if case.data:
             command += ["--data", case.data.format(tables=arguments.tables.resolve(), out=arguments.out.resolve())]

@@ -133,16 +133,17 @@ TEST_F(PlannedRunTest, SharedStatesAreAPartOfTheWhole) {
 
 TEST_F(PlannedRunTest, EvaluationsByStepsCount) {
   PlannedModel planned = model("lenet5", 8);
-  const auto predicted = [&](double at_epochs, double per_step) {
-    planned.evaluated_samples = at_epochs;
-    planned.evaluated_per_step = per_step;
+  const auto predicted = [&](double at_epochs, double after_50_steps) {
+    planned.evaluated_samples = [=](int64_t steps) {
+      return at_epochs + after_50_steps * static_cast<double>(steps) / 50;
+    };
     return predict_on(library_, planned, strategy_on(planned.spec, here(), 1), here());
   };
   const Prediction by_epochs = predicted(500, 0);
   ASSERT_EQ(by_epochs.steps(), 2 * 1000 / 8);
-  const double by_steps = predicted(0, 100.0 / 50).evaluation_seconds.expected;
+  const double by_steps = predicted(0, 100).evaluation_seconds.expected;
   EXPECT_DOUBLE_EQ(by_steps, by_epochs.evaluation_seconds.expected) << "100 samples after every 50 of 250 steps";
-  EXPECT_DOUBLE_EQ(predicted(500, 100.0 / 50).evaluation_seconds.expected, 2 * by_steps);
+  EXPECT_DOUBLE_EQ(predicted(500, 100).evaluation_seconds.expected, 2 * by_steps);
 }
 
 TEST_F(PlannedRunTest, EvaluationsByLayerTakeAsLongAsTheirWeightsTravel) {
@@ -153,7 +154,7 @@ TEST_F(PlannedRunTest, EvaluationsByLayerTakeAsLongAsTheirWeightsTravel) {
   place.cluster = &two;
   PlannedModel planned = model("transformer_lm", 8);
   constexpr double kBatches = 3;
-  planned.evaluated_samples = 8 * kBatches;
+  planned.evaluated_samples = [](int64_t) { return 8 * kBatches; };
   planned.spec.evaluation.batch = 8;
   const auto predicted = [&](int64_t zero, int64_t pipeline, const char* weights) {
     planned.spec.evaluation.weights = weights;

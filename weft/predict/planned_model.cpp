@@ -1,34 +1,8 @@
 #include "weft/predict/planned_model.h"
 
-#include <algorithm>
-#include <cmath>
-
-#include "weft/step/monitor.h"
+#include "weft/program/forecast.h"
 
 namespace weft::predict {
-
-namespace {
-
-/// By evaluations at the ends of epochs and of the run.
-double evaluated_samples(const spec::RunSpec& spec, const program::RunData& data) {
-  const double evaluations =
-      spec.evaluation.every_epochs > 0
-          ? std::max(1.0, std::ceil(spec.epochs / static_cast<double>(spec.evaluation.every_epochs)))
-          : 1;
-  double samples = 0;
-  if (data.validation) samples += evaluations * static_cast<double>(data.validation->size());
-  if (data.test)
-    samples += (step::measures_test_data_each_time(spec) ? evaluations : 1) * static_cast<double>(data.test->size());
-  return samples;
-}
-
-/// By those after every so many steps, which look at the validation part alone.
-double evaluated_per_step(const spec::RunSpec& spec, const program::RunData& data) {
-  if (!data.validation || spec.evaluation.every_steps == 0) return 0;
-  return static_cast<double>(data.validation->size()) / static_cast<double>(spec.evaluation.every_steps);
-}
-
-}  // namespace
 
 PlannedModel planned_model(const Library& library, const spec::RunSpec& spec, const program::RunData& data) {
   const bool validates = data.validation != nullptr, tests = data.test != nullptr;
@@ -36,8 +10,12 @@ PlannedModel planned_model(const Library& library, const spec::RunSpec& spec, co
           .input = [description = data.description](
                        const spec::StepShape& shape) { return program::model_input(description, shape); },
           .samples = data.training->size(),
-          .evaluated_samples = evaluated_samples(spec, data),
-          .evaluated_per_step = evaluated_per_step(spec, data),
+          .evaluated_samples =
+              [spec, validation = data.validation ? data.validation->size() : 0,
+               test = data.test ? data.test->size() : 0](int64_t steps) {
+                return program::evaluations_of(spec, /*of_test=*/false, steps) * static_cast<double>(validation) +
+                       program::evaluations_of(spec, /*of_test=*/true, steps) * static_cast<double>(test);
+              },
           .item = std::string(data.description.info.item()),
           .items_per_sample = data.description.info.items_per_sample(),
           .loading_bytes =

@@ -323,7 +323,7 @@ Prediction predict_on(const Library& library, const PlannedModel& model, const S
            .ranks = std::min(strategy.ranks, strategy.ranks_per_host)});
     prediction.stages.push_back(std::move(stage));
   }
-  const double evaluated = model.evaluated_samples + model.evaluated_per_step * static_cast<double>(steps);
+  const double evaluated = model.evaluated_samples ? model.evaluated_samples(steps) : 0;
   if (evaluated > 0) {
     const int64_t rows = std::max<int64_t>(1, model.spec.evaluation.batch / strategy.ranks);
     const int64_t batch = rows * strategy.ranks;

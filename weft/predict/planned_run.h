@@ -22,9 +22,8 @@ struct PlannedModel {
   spec::RunSpec spec = {};  // resolved; its batch is that of all ranks
   std::function<models::ModelInput(const spec::StepShape& shape)> input = {};  // what a rank reads at a time
   int64_t samples = 0;                                                         // to train on; 0: not known
-  double evaluated_samples = 0;   // in the evaluations at ends of epochs and of the run together,
-  double evaluated_per_step = 0;  // and, by evaluation.every_steps, in a mean step
-  double sample_seconds = 0;      // of one core here, to make one; 0: not known
+  std::function<double(int64_t steps)> evaluated_samples = {};  // in all evaluations of so many steps; null: none
+  double sample_seconds = 0;                                    // of one core here, to make one; 0: not known
   std::string item = "samples";
   int64_t items_per_sample = 1;
   /// Bytes that a rank's loaders take where so many ranks divide the batches; null: none worth counting.

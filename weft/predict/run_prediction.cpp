@@ -125,8 +125,8 @@ Prediction predict_run(program::PreparedRun& run, const Sources& sources) {
   double evaluated = 0;
   for (const data::Dataset* set : run.run_data.evaluated()) {
     const int64_t samples = set->size(), batch = std::min(samples, run.spec.evaluation.batch);
-    const double batches =
-        program::evaluations_of(run, *set, steps) * static_cast<double>(samples) / static_cast<double>(batch);
+    const double batches = program::evaluations_of(run.spec, set == run.run_data.test.get(), steps) *
+                           static_cast<double>(samples) / static_cast<double>(batch);
     evaluated += forward_seconds(run.evaluation.compiled(rows_of_rank(run, batch)), batches, sources);
   }
   prediction.evaluation_seconds = interval_of(evaluated, std::max(0.1, sources.nodes.common_spread));

@@ -62,13 +62,12 @@ Duration measured_evaluation(PreparedRun& run, int64_t samples, State& state, do
 
 }  // namespace
 
-double evaluations_of(const PreparedRun& run, const data::Dataset& evaluated, int64_t steps) {
-  const spec::EvaluationSpec& evaluation = run.spec.evaluation;
-  const bool is_test = &evaluated == run.run_data.test.get();
-  if (is_test && !step::measures_test_data_each_time(run.spec)) return 1;
+double evaluations_of(const spec::RunSpec& spec, bool of_test, int64_t steps) {
+  const spec::EvaluationSpec& evaluation = spec.evaluation;
+  if (of_test && !step::measures_test_data_each_time(spec)) return 1;
   const double of_epochs =
-      evaluation.every_epochs > 0 ? std::ceil(run.spec.epochs / static_cast<double>(evaluation.every_epochs)) : 1;
-  const bool by_steps = !is_test && evaluation.every_steps > 0;
+      evaluation.every_epochs > 0 ? std::ceil(spec.epochs / static_cast<double>(evaluation.every_epochs)) : 1;
+  const bool by_steps = !of_test && evaluation.every_steps > 0;
   return of_epochs + (by_steps ? static_cast<double>(steps / evaluation.every_steps) : 0);
 }
 
@@ -96,9 +95,9 @@ Forecast forecast(PreparedRun& run, double seconds) {
   expected.step.add(expected.run, 1 / std::max(1.0, static_cast<double>(expected.steps)));
   for (const data::Dataset* evaluated : run.run_data.evaluated()) {
     const int64_t samples = evaluated->size(), batch = std::min(samples, run.spec.evaluation.batch);
-    expected.run.add(
-        measured_evaluation(run, batch, state, seconds / 4),
-        evaluations_of(run, *evaluated, expected.steps) * static_cast<double>(samples) / static_cast<double>(batch));
+    expected.run.add(measured_evaluation(run, batch, state, seconds / 4),
+                     evaluations_of(run.spec, evaluated == run.run_data.test.get(), expected.steps) *
+                         static_cast<double>(samples) / static_cast<double>(batch));
   }
   return expected;
 }

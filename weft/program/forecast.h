@@ -30,7 +30,7 @@ struct Forecast {
 /// Runs some steps of every shape, for up to about `seconds` each, and evaluations likewise. The process must be alone.
 Forecast forecast(PreparedRun& run, double seconds);
 
-/// How often a run of so many steps evaluates this part of its data.
-double evaluations_of(const PreparedRun& run, const data::Dataset& evaluated, int64_t steps);
+/// How often a run of so many steps evaluates its test part, or its validation part.
+double evaluations_of(const spec::RunSpec& spec, bool of_test, int64_t steps);
 
 }  // namespace weft::program

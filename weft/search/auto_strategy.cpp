@@ -29,7 +29,7 @@ class Chooser {
     place_.seeks_least_memory = false;  // of each strategy; fail_for_memory() asks it of the best
     // What is compared are steps: of how many, and what is evaluated, is asked where they change during the run.
     if (spec::stages_of(model.spec).size() == 1) model_.samples = 0;
-    model_.evaluated_samples = model_.evaluated_per_step = 0;
+    model_.evaluated_samples = {};
     memory_ = predict::memory_of_rank(place, start);
     if (const auto limit = parse_bytes(model.spec.memory_limit))
       memory_ = std::min(memory_, static_cast<double>(*limit));

@@ -303,10 +303,10 @@ std::vector<int> idle_ranks(const std::vector<bool>& has_work, const StagePlacem
 std::string describe_idle(const std::vector<int>& ranks) {
   constexpr size_t kFew = 8;  // that a line names
   if (ranks.empty()) return "";
-  if (ranks.size() > kFew)
-    return fmt::format("{} ranks of the pipeline would have next to nothing to compute", ranks.size());
-  return fmt::format("{} {} of the pipeline would have next to nothing to compute",
-                     ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "));
+  const std::string who = ranks.size() > kFew
+                              ? fmt::format("{} ranks", ranks.size())
+                              : fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "));
+  return who + " of the pipeline would have next to nothing to compute";
 }
 
 StagedGraph cut_into_stages(const Graph& graph, const GradientOrigins& origins, const std::vector<ValueId>& wanted,
