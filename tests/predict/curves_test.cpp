@@ -65,6 +65,28 @@ TEST(Curves, AnUnlikeRecipeWidensTheRange) {
   EXPECT_GT(other->share.high, alike->share.high);
 }
 
+TEST(Curves, APaceIsThatUntilTheValueOverThatOfATenth) {
+  const Curve curve{{0.05, 0.2, 0.5, 1}, {0.1, 0.5, 0.9, 0.9}, {5, 20, 65, 140}};
+  EXPECT_NEAR(*pace_after_a_tenth(curve, 0.5), 1.3, 1e-12) << "130 s per run until a half, 100 s per run until a tenth";
+  EXPECT_NEAR(*pace_after_a_tenth(curve, 0.2), 1, 1e-12);
+  EXPECT_FALSE(pace_after_a_tenth(curve, 0.05)) << "before a tenth";
+  EXPECT_FALSE(pace_after_a_tenth(rising(0.5), 0.5)) << "no seconds";
+}
+
+TEST(Curves, RunsWhosePaceChangedWidenWhatIsSaidOfThePace) {
+  const auto with_pace = [](double later) {
+    Curve curve = rising(0.5);
+    for (const double share : curve.shares)
+      curve.seconds.push_back(share <= 0.1 ? 100 * share : 10 + 100 * later * (share - 0.1));
+    return curve;
+  };
+  const auto spread = [&](double a, double b) {
+    return estimate_time({with_pace(a), with_pace(b), with_pace(a), with_pace(b)}, kTarget, kRun)->pace_spread;
+  };
+  EXPECT_LT(spread(1.01, 0.99), 0.06);
+  EXPECT_GT(spread(1.4, 0.9), 0.15) << "0.8 of the steps until the target took 1.4 times as long";
+}
+
 TEST(Curves, TheIntervalHoldsEightyOfAHundred) {
   RandomStream random(7);
   const auto draw = [&] { return 0.5 * std::exp(0.14 * static_cast<double>(random.normal())); };

@@ -151,6 +151,7 @@ TEST_F(PredictionRun, EarlierRunsTellWhenATargetIsReached) {
   EXPECT_EQ(target->reached, 3);
   EXPECT_NEAR(target->share.expected, 0.25, 0.01);
   EXPECT_LT(target->seconds.low, target->seconds.high);
+  EXPECT_GT(target->pace_spread, 0);
 }
 
 TEST_F(PredictionRun, ATenthIntoTheRunATargetIsSaidAnew) {
@@ -180,6 +181,7 @@ TEST_F(PredictionRun, RunsOfAnotherModelSayNothing) {
   const auto curves = earlier_curves(library_, folder_, path("none"), spec(), "test_loss");
   ASSERT_EQ(curves.size(), 1u);
   EXPECT_LT(curves[0].likeness, 1);
+  EXPECT_EQ(curves[0].seconds.size(), curves[0].values.size());
 }
 
 class GradientNoise : public PredictionRun {

@@ -1,5 +1,10 @@
 #include "weft/tensor/tensor.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+
 #include "tests/support/files_for_tests.h"
 
 namespace weft {
@@ -26,6 +31,28 @@ TEST(Tensor, OfWantsAsManyValuesAsElements) {
 
 TEST(Tensor, ASizeThatTheSystemDoesNotHaveIsAnError) {
   expect_error([] { allocate_aligned(int64_t{1} << 60); }, ErrorKind::io, {"no memory for 1152921504606846976 bytes"});
+}
+
+/// Pages that have memory behind them.
+int64_t resident_pages(std::byte* memory, int64_t bytes) {
+  std::vector<unsigned char> pages(static_cast<size_t>(bytes / sysconf(_SC_PAGESIZE)));
+  EXPECT_EQ(mincore(memory, static_cast<size_t>(bytes), pages.data()), 0);
+  return std::count_if(pages.begin(), pages.end(), [](unsigned char page) { return (page & 1) != 0; });
+}
+
+TEST(Tensor, LargeOnesTakeMemoryOnlyWhereTheyAreTouched) {
+#if !defined(__linux__) || defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "they come from the C library here";
+#endif
+  constexpr int64_t kBytes = (64 << 20) + 4096 * 3;
+  const std::shared_ptr<std::byte> memory = allocate_aligned(kBytes);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(memory.get()) % (2 << 20), 0u);
+  EXPECT_EQ(resident_pages(memory.get(), kBytes), 0);
+  EXPECT_EQ(memory.get()[kBytes - 1], std::byte{0});
+  memory.get()[kBytes - 1] = std::byte{1};
+  const int64_t touched = resident_pages(memory.get(), kBytes);
+  EXPECT_GE(touched, 1);
+  EXPECT_LE(touched, (2 << 20) / 4096) << "one large page at most";
 }
 
 TEST(Tensor, BytesCountLayoutPadding) {

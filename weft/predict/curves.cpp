@@ -28,6 +28,23 @@ std::optional<double> share_reached(const Curve& curve, double target, bool high
   return std::nullopt;
 }
 
+std::optional<double> pace_after_a_tenth(const Curve& curve, double share) {
+  constexpr double kTenth = 0.1;
+  const auto seconds_at = [&](double wanted) {
+    double share_before = 0, before = 0;
+    for (size_t at = 0; at < curve.seconds.size(); ++at) {
+      if (curve.shares[at] >= wanted)
+        return before + (curve.seconds[at] - before) * (wanted - share_before) / (curve.shares[at] - share_before);
+      share_before = curve.shares[at];
+      before = curve.seconds[at];
+    }
+    return 0.0;
+  };
+  const double first = seconds_at(kTenth), all = seconds_at(share);
+  if (share <= kTenth || !(first > 0) || !(all > 0)) return std::nullopt;
+  return all / share / (first / kTenth);
+}
+
 std::optional<TimeToTarget> estimate_time(const std::vector<Curve>& curves, const Target& target,
                                           const Interval& run_seconds) {
   if (curves.empty()) return std::nullopt;
@@ -37,11 +54,16 @@ std::optional<TimeToTarget> estimate_time(const std::vector<Curve>& curves, cons
                      .seconds = {},
                      .runs = static_cast<int64_t>(curves.size())};
   double weights = 0, sum = 0, unlike = 0;
+  double paces = kUsualRuns, pace_squares = kUsualRuns * kUsualPaceSpread * kUsualPaceSpread;
   std::vector<std::pair<double, double>> logs;  // with its weight
   for (const Curve& curve : curves) {
     const std::optional<double> share = share_reached(curve, target.value, target.higher_is_better);
     if (!share) continue;
     ++found.reached;
+    if (const auto pace = pace_after_a_tenth(curve, *share)) {
+      ++paces;
+      pace_squares += std::log(*pace) * std::log(*pace);
+    }
     logs.emplace_back(std::log(std::max(*share, 1e-6)), curve.likeness);
     weights += curve.likeness;
     sum += curve.likeness * logs.back().first;
@@ -57,6 +79,8 @@ std::optional<TimeToTarget> estimate_time(const std::vector<Curve>& curves, cons
   found.share = interval_of(std::exp(mean), spread * quantile / kNormal80);
   found.share.high = std::max(found.share.expected, found.share.high);
   found.seconds = product(found.share, run_seconds);
+  // The pace is expected to stay, so the mean of its changes is 0 and takes no degree of freedom.
+  found.pace_spread = std::sqrt(pace_squares / paces) * student80(static_cast<size_t>(paces)) / kNormal80;
   return found;
 }
 

@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
+#include "weft/predict/curves.h"
 #include "weft/predict/prediction.h"
 
 namespace weft::predict {
@@ -89,7 +90,8 @@ ordered_json to_json(const TimeToTarget& target) {
           {"share_of_steps", to_json(target.share)},
           {"seconds", to_json(target.seconds)},
           {"runs", target.runs},
-          {"reached", target.reached}};
+          {"reached", target.reached},
+          {"pace_spread", target.pace_spread}};
 }
 
 }  // namespace
@@ -177,7 +179,8 @@ Prediction prediction_from(const json& root, const std::string& file) {
                                           .share = interval_from(row.at("share_of_steps")),
                                           .seconds = interval_from(row.at("seconds")),
                                           .runs = row.at("runs").get<int64_t>(),
-                                          .reached = row.at("reached").get<int64_t>()};
+                                          .reached = row.at("reached").get<int64_t>(),
+                                          .pace_spread = row.value("pace_spread", kUsualPaceSpread)};
     }
     return prediction;
   } catch (const json::exception& error) {

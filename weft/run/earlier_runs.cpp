@@ -45,10 +45,14 @@ double likeness_of(const spec::RunSpec& earlier, const spec::RunSpec& spec, cons
 
 predict::Curve curve_of(const MetricsHistory& history, const std::string& metric, int64_t steps) {
   predict::Curve curve;
+  std::map<int64_t, double> seconds;
+  for (const auto& [step, value] : points_of(history, "train_seconds")) seconds[step] = value;
   for (const auto& [step, value] : points_of(history, metric)) {
     curve.shares.push_back(static_cast<double>(step) / static_cast<double>(steps));
     curve.values.push_back(value);
+    if (const auto found = seconds.find(step); found != seconds.end()) curve.seconds.push_back(found->second);
   }
+  if (curve.seconds.size() < curve.values.size()) curve.seconds.clear();
   return curve;
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 #if defined(__linux__)
 #include <sys/mman.h>
+#include <unistd.h>
 #endif
 
 #include <charconv>
@@ -61,18 +62,42 @@ TensorType parse_tensor_type(std::string_view text) {
   return type;
 }
 
+namespace {
+
+[[noreturn]] void fail_for_memory(int64_t bytes) {
+  fail(ErrorKind::io, "no memory for {} bytes; choose a smaller batch or model", bytes);
+}
+
+#if defined(__linux__) && !defined(__SANITIZE_ADDRESS__)  // which would not see reads behind the end of such memory
+#define WEFT_HAS_LARGE_PAGES
 constexpr size_t kLargePage = 2 << 20;  // of x86 and most of ARM
+
+/// Pages of the system, which are zero. They take memory only once they are touched: an arena takes none while states
+/// are still converted to its layouts. Large pages spare the processor most of its searches for addresses.
+std::shared_ptr<std::byte> map_large(size_t size, int64_t bytes) {
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const size_t length = (size + page - 1) / page * page;
+  void* const mapped = mmap(nullptr, length + kLargePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) fail_for_memory(bytes);
+  auto* const begin = static_cast<std::byte*>(mapped);
+  const size_t before = (kLargePage - reinterpret_cast<uintptr_t>(begin) % kLargePage) % kLargePage;
+  std::byte* const memory = begin + before;
+  if (before > 0) munmap(begin, before);
+  munmap(memory + length, kLargePage - before);  // never empty
+  madvise(memory, length, MADV_HUGEPAGE);        // a wish: no answer matters
+  return {memory, [length](std::byte* pointer) { munmap(pointer, length); }};
+}
+#endif
+
+}  // namespace
 
 std::shared_ptr<std::byte> allocate_aligned(int64_t bytes) {
   const auto size = static_cast<size_t>(align_up(std::max<int64_t>(bytes, 1)));
-  // Large pages spare the processor most of its searches for addresses.
-  const bool is_large = size >= kLargePage;
-  void* memory = nullptr;
-  if (posix_memalign(&memory, is_large ? kLargePage : static_cast<size_t>(kAlignment), size) != 0)
-    fail(ErrorKind::io, "no memory for {} bytes; choose a smaller batch or model", bytes);
-#if defined(__linux__)
-  if (is_large) madvise(memory, size, MADV_HUGEPAGE);  // a wish: no answer matters
+#if defined(WEFT_HAS_LARGE_PAGES)
+  if (size >= kLargePage) return map_large(size, bytes);
 #endif
+  void* memory = nullptr;
+  if (posix_memalign(&memory, static_cast<size_t>(kAlignment), size) != 0) fail_for_memory(bytes);
   std::memset(memory, 0, size);
   return {static_cast<std::byte*>(memory), [](std::byte* pointer) { std::free(pointer); }};
 }
