@@ -129,6 +129,11 @@ TEST_P(AllGather, IsDoneByEachOfTheAlgorithms) {
     expect_gathers(host_groups()[GetParam()], DType::f32, {777, 20000}, true, {.algorithm = algorithm});
 }
 
+TEST(AllGather, OfMoreThanAMessageTravelsInParts) {
+  expect_gathers({"a", "b"}, DType::f32, {2'500'001}, false);
+  expect_gathers({"a", "b", "c"}, DType::bf16, {2'500'001}, false, {.algorithm = Algorithm::recursive_doubling});
+}
+
 TEST(AllGather, RunsBesideAllReduce) {
   run_ranks({"a", "a", "b", "b"}, [&](Communicator& ranks) {
     Collectives collectives(ranks, {});

@@ -176,5 +176,24 @@ TEST(MessageThread, HandsOverNoMoreThanKeepsTheLinkBusy) {
   EXPECT_EQ(jobs.link.most_under_way(), 3 * kMessage);
 }
 
+TEST(MessageThread, HandsOverALargeMessageInParts) {
+  Jobs jobs;
+  constexpr int64_t kMany = 5 << 20;  // f32
+  Schedule large{.elements = kMany, .slots = 2, .actions = {}};
+  add_action(large, ActionKind::send, /*peer=*/1, /*slot=*/0, 0, kMany / 2);
+  add_action(large, ActionKind::send, /*peer=*/1, /*slot=*/1, kMany / 2, kMany);
+  std::vector<float> buffer(kMany);
+  MessageThread::Job& job = jobs.add(0, 0);
+  job.runner = std::make_unique<ScheduleRunner>(jobs.link, large, std::vector<int>{0, 1}, DType::f32, 0);
+  job.buffer = buffer.data();
+  MessageThread thread(jobs.link, /*most_bytes=*/1, [] {});
+  thread.reserve(1);
+  thread.submit(job);
+  jobs.link.open();
+  while (jobs.delivered < 1) thread.help();
+  EXPECT_EQ(jobs.link.sent(), (std::vector<int>{0, 0, 0, 1, 1, 1}));
+  EXPECT_EQ(jobs.link.most_under_way(), 4 << 20) << "signs of life go behind what is under way";
+}
+
 }  // namespace
 }  // namespace weft::comm

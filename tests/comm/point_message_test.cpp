@@ -57,6 +57,8 @@ TEST(PointMessages, ArePassedOnAlongAllKindsOfGroups) {
       if (group.size() > 1) expect_passed_on(group, bytes);
 }
 
+TEST(PointMessages, LargeOnesTravelInParts) { expect_passed_on({"a", "b"}, 10'000'001); }
+
 TEST(PointMessages, OfDifferentTagsMayOvertakeEachOther) {
   for (const std::vector<std::string>& group : {std::vector<std::string>{"a", "a"}, {"a", "b"}})
     run_ranks(group, [](Communicator& ranks) {

@@ -84,6 +84,27 @@ int64_t sent_elements(const Schedule& schedule) {
   return sent;
 }
 
+TEST(Schedule, PartsWaitForAllPartsOfWhatTheWholeWaitedFor) {
+  Schedule whole{.elements = 25, .slots = 2, .actions = {}};
+  const int32_t received = add_action(whole, ActionKind::receive_copy, 1, 0, 0, 10);
+  add_action(whole, ActionKind::send, 1, 1, 5, 25, {received});
+  whole.actions.push_back({.kind = ActionKind::send, .peer = 2, .slot = 0, .begin = 0, .end = 0, .after = {}});
+  const Schedule parts = in_parts(whole, 8);
+  EXPECT_EQ(parts.slots, 2);
+  ASSERT_EQ(parts.actions.size(), 6u);
+  const auto is = [&](size_t a, int32_t slot, int64_t begin, int64_t end, const std::vector<int32_t>& after) {
+    const Action& action = parts.actions[a];
+    EXPECT_EQ(std::tuple(action.slot, action.begin, action.end), std::tuple(slot, begin, end)) << a;
+    EXPECT_EQ(action.after, after) << a;
+  };
+  is(0, 0, 0, 8, {});
+  is(1, 0, 8, 10, {});
+  is(2, 1, 5, 13, {0, 1});
+  is(3, 1, 13, 21, {0, 1});
+  is(4, 1, 21, 25, {0, 1});
+  is(5, 0, 0, 0, {});
+}
+
 TEST(Traffic, OfRingHalvingAndDirectExchangeIsTheLeastPossible) {
   for (const int size : {2, 4, 8})
     for (const Algorithm algorithm : {Algorithm::ring, Algorithm::halving_doubling, Algorithm::direct_exchange})

@@ -183,7 +183,7 @@ struct Collectives::Impl {
       Collective::Part part{plan.parts[p], std::make_unique<MessageThread::Job>()};
       const int slots = plan.schedules[p].slots;
       part.job->name = weft::comm::name_of({name_of(collective.spec().kind), collective.spec().name, {}});
-      part.job->runner = std::make_unique<ScheduleRunner>(communicator, std::move(plan.schedules[p]), ranks,
+      part.job->runner = std::make_unique<ScheduleRunner>(communicator, plan.schedules[p], ranks,
                                                           collective.layout().wire(), next_tag);
       next_tag += slots;  // members of a lane, who alone exchange messages, count alike
       parts.push_back(std::move(part));

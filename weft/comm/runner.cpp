@@ -12,6 +12,10 @@ namespace weft::comm {
 
 namespace {
 
+/// Signs of life share the link with messages, and go behind those that are under way. So even where a megabyte takes a
+/// second, they come in time.
+constexpr int64_t kLargestMessageBytes = 4 << 20;
+
 /// What is sent or received straight from or to the buffer.
 bool is_direct(const Action& action, DType wire) {
   return unpacked_size(wire) != 2 && action.kind != ActionKind::receive_add;
@@ -29,10 +33,10 @@ int64_t scratch_bytes(const Schedule& schedule, DType wire) {
   return bytes;
 }
 
-ScheduleRunner::ScheduleRunner(Communicator& communicator, Schedule schedule, std::vector<int> ranks, DType wire,
+ScheduleRunner::ScheduleRunner(Communicator& communicator, const Schedule& schedule, std::vector<int> ranks, DType wire,
                                int first_tag)
     : communicator_(communicator),
-      schedule_(std::move(schedule)),
+      schedule_(in_parts(schedule, kLargestMessageBytes / unpacked_size(wire))),
       ranks_(std::move(ranks)),
       wire_(wire),
       first_tag_(first_tag),

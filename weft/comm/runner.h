@@ -19,7 +19,8 @@ int64_t scratch_bytes(const Schedule& schedule, DType wire);
 class ScheduleRunner {
  public:
   /// `ranks`: of each member. `first_tag`: of the schedule's slots, which take the tags that follow.
-  ScheduleRunner(Communicator& communicator, Schedule schedule, std::vector<int> ranks, DType wire, int first_tag);
+  ScheduleRunner(Communicator& communicator, const Schedule& schedule, std::vector<int> ranks, DType wire,
+                 int first_tag);
 
   /// The buffer holds schedule.elements numbers, and must stay until advance() was true.
   void begin(float* buffer);

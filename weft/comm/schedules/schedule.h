@@ -17,8 +17,10 @@ enum class ActionKind : uint8_t {
 
 struct Action {
   ActionKind kind = ActionKind::send;
-  int peer = 0;      // member of the group
-  int32_t slot = 0;  // what pairs a send with its receive: unique for each pair and direction
+  int peer = 0;  // member of the group
+  /// What pairs a send with its receive: unique for each pair and direction. Only parts of one message (in_parts) share
+  /// a slot: they arrive in the order in which they are sent.
+  int32_t slot = 0;
   int64_t begin = 0, end = 0;
   /// Earlier actions of this schedule that have to be over. A receive_add may get its message before, and then adds.
   std::vector<int32_t> after;
@@ -36,5 +38,8 @@ struct Schedule {
 /// Indices of -1 in `after` count for nothing.
 int32_t add_action(Schedule& schedule, ActionKind kind, int peer, int32_t slot, int64_t begin, int64_t end,
                    const std::vector<int32_t>& after = {});
+
+/// The same schedule with messages of at most so many elements: larger ones travel in parts, one behind the other.
+Schedule in_parts(const Schedule& schedule, int64_t most_elements);
 
 }  // namespace weft::comm

@@ -14,6 +14,27 @@ int32_t add_action(Schedule& schedule, ActionKind kind, int peer, int32_t slot, 
   return static_cast<int32_t>(schedule.actions.size()) - 1;
 }
 
+Schedule in_parts(const Schedule& schedule, int64_t most_elements) {
+  Schedule parted{.elements = schedule.elements, .slots = schedule.slots, .actions = {}};
+  std::vector<std::vector<int32_t>> parts_of(schedule.actions.size());
+  for (size_t a = 0; a < schedule.actions.size(); ++a) {
+    Action part = schedule.actions[a];
+    const int64_t end = part.end, most = part.kind == ActionKind::all_reduce ? end : most_elements;
+    part.after.clear();
+    for (const int32_t earlier : schedule.actions[a].after) {
+      const std::vector<int32_t>& parts = parts_of[static_cast<size_t>(earlier)];
+      part.after.insert(part.after.end(), parts.begin(), parts.end());
+    }
+    do {  // also a message of no elements is one
+      part.end = std::min(end, part.begin + most);
+      parts_of[a].push_back(static_cast<int32_t>(parted.actions.size()));
+      parted.actions.push_back(part);
+      part.begin = part.end;
+    } while (part.begin < end);
+  }
+  return parted;
+}
+
 bool is_chunked(Algorithm algorithm) {
   return algorithm == Algorithm::ring || algorithm == Algorithm::double_binary_tree ||
          algorithm == Algorithm::hierarchical;
