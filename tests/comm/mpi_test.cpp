@@ -19,6 +19,7 @@
 #include "weft/comm/exchange.h"
 #include "weft/comm/mpi/launcher.h"
 #include "weft/comm/mpi/session.h"
+#include "weft/comm/tags.h"
 
 namespace weft::comm {
 namespace {
@@ -205,6 +206,31 @@ void lose_rank_1(int signal_number) {
 
 TEST_F(InMpi, StoppedRank) { lose_rank_1(SIGSTOP); }
 
+TEST_F(InMpi, SendsBeforeTheirReceives) {
+  constexpr int kMany = 64, kFirstTag = kFirstCollectiveTag, kGoTag = kFirstTag + kMany;
+  MpiSession session;
+  Communicator& ranks = session.communicator();
+  std::vector<std::byte> data(32 << 10), go(1);
+  const auto wait = [&](Ticket ticket) {
+    while (!ranks.is_done(ticket)) ranks.progress();
+  };
+  if (ranks.rank() == 0) {
+    std::vector<Ticket> sent;
+    for (int message = 0; message < kMany; ++message) sent.push_back(ranks.send(1, kFirstTag + message, data));
+    for (int look = 0; look < 100; ++look) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      ranks.progress();
+    }
+    for (const Ticket ticket : sent) ASSERT_FALSE(ranks.is_done(ticket)) << "nobody receives it yet";
+    wait(ranks.send(1, kGoTag, go));
+    for (const Ticket ticket : sent) wait(ticket);
+  } else {
+    wait(ranks.receive(0, kGoTag, go));
+    for (int message = 0; message < kMany; ++message) wait(ranks.receive(0, kFirstTag + message, data));
+  }
+  session.finish();
+}
+
 /// More hosts than tell each other directly that they live.
 TEST_F(InMpi, ManyHosts) {
   MpiSession session;
@@ -318,6 +344,9 @@ TEST_F(InMpi, FailingRank) {
 
 TEST(Ranks, ExchangeOverMpi) { expect_all_pass(mpirun(3, "Exchange"), 3); }
 TEST(Ranks, ExchangeLargeMessages) { expect_all_pass(mpirun(2, "Exchange"), 2); }
+TEST(Ranks, CountMessagesAsSentOnceTheyAreReceived) {
+  expect_all_pass(mpirun(2, "SendsBeforeTheirReceives", "OMPI_MCA_btl=self,tcp OMPI_MCA_btl_tcp_if_include=lo"), 2);
+}
 TEST(Ranks, SeeEachOthersMemory) { expect_all_pass(mpirun(3, "SharedMemory"), 3); }
 TEST(Ranks, SeeTheMemoryOfTheirOwnHostOnly) { expect_all_pass(mpirun(4, "SharedMemory", "WEFT_RANKS_PER_HOST=2"), 4); }
 TEST(Ranks, CountAsHostsOnDemand) { expect_all_pass(mpirun(5, "HostsOfTwo", "WEFT_RANKS_PER_HOST=2"), 5); }

@@ -26,6 +26,10 @@ namespace weft::comm {
 
 namespace {
 
+/// Larger messages are sent only once they are received: Open MPI copies what it may send before (64 KB over TCP) and
+/// calls it sent, however much waits for a slow link. Then signs of life would wait behind all of it.
+constexpr int64_t kMostEagerBytes = 8 << 10;
+
 void require(int code, const char* what) {
   if (code == MPI_SUCCESS) return;
   std::array<char, MPI_MAX_ERROR_STRING> text{};
@@ -265,8 +269,9 @@ const std::vector<Member>& MpiCommunicator::members() const { return impl_->memb
 Ticket MpiCommunicator::send(int peer, int tag, std::span<const std::byte> bytes) {
   weft::check(bytes.size() <= INT_MAX, "a message of more than 2 GB");
   const std::lock_guard lock(impl_->mutex);
+  const auto send = static_cast<int64_t>(bytes.size()) > kMostEagerBytes ? &MPI_Issend : &MPI_Isend;
   return impl_->add({}, "send", [&](MPI_Request* request) {
-    return MPI_Isend(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, peer, tag, impl_->world, request);
+    return send(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, peer, tag, impl_->world, request);
   });
 }
 
