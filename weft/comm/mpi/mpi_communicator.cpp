@@ -26,8 +26,8 @@ namespace weft::comm {
 
 namespace {
 
-/// Larger messages are sent only once they are received: Open MPI copies what it may send before (64 KB over TCP) and
-/// calls it sent, however much waits for a slow link. Then signs of life would wait behind all of it.
+/// Larger messages count as sent once they are received. Open MPI copies what it sends without asking (session.cpp) and
+/// calls it sent, however much of it waits for a slow link. Then signs of life would wait behind all of that.
 constexpr int64_t kMostEagerBytes = 8 << 10;
 
 void require(int code, const char* what) {
