@@ -176,6 +176,20 @@ TEST(MessageThread, HandsOverNoMoreThanKeepsTheLinkBusy) {
   EXPECT_EQ(jobs.link.most_under_way(), 3 * kMessage);
 }
 
+TEST(MessageThread, WhatHasNoLimitIsNotHeldUp) {
+  Jobs jobs;
+  MessageThread::Job &limited = jobs.add(0, 0), &free = jobs.add(1, 100);
+  free.is_limited = false;
+  MessageThread thread(jobs.link, kMessage, [] {});
+  thread.reserve(2);
+  thread.submit(limited);
+  thread.submit(free);
+  while (jobs.link.most_under_way() < 5 * kMessage) thread.help();  // while the link is closed
+  jobs.link.open();
+  while (jobs.delivered < 2) thread.help();
+  EXPECT_EQ(jobs.link.sent()[0], 0);
+}
+
 TEST(MessageThread, HandsOverALargeMessageInParts) {
   Jobs jobs;
   constexpr int64_t kMany = 5 << 20;  // f32

@@ -16,7 +16,7 @@ namespace {
 constexpr double kMessageSeconds = 1e-3;    // for which a message may hold the link,
 constexpr double kMessageCostShare = 0.02;  // unless what it costs besides is a larger part of that
 constexpr double kFewestMessageBytes = 64 << 10, kMostMessageBytes = 2 << 20;
-constexpr double kNativeMargin = 1.1;   // by which the communicator's own has to be faster than ours
+constexpr double kNativeMargin = 1.1;    // by which the communicator's own has to be faster than ours
 constexpr double kSecondsAhead = 12e-3;  // of the link, handed over to the system
 
 /// Ranks of each host, by host and then by local rank.

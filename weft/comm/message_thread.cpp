@@ -186,13 +186,13 @@ bool MessageThread::move_some() {
 
 void MessageThread::send() {
   int64_t bytes = 0;
-  for (const Job* const job : jobs_) bytes += job->runner->bytes_under_way();
+  for (const Job* const job : jobs_)
+    if (job->is_limited) bytes += job->runner->bytes_under_way();
   for (Job* const job : jobs_) {
-    while (job->runner->can_send()) {
-      if (bytes >= most_bytes_) return;
+    while (job->runner->can_send() && (!job->is_limited || bytes < most_bytes_)) {
       const int64_t before = job->runner->bytes_under_way();
       job->runner->send_next();
-      bytes += job->runner->bytes_under_way() - before;
+      if (job->is_limited) bytes += job->runner->bytes_under_way() - before;
     }
   }
 }

@@ -6,7 +6,9 @@
 // keep the link busy, and of the jobs that have something to send the most urgent goes first (Peng et al. 2019,
 // "ByteScheduler", section 4: credits). Ranks never wait for each other in a circle: all that a peer may send is
 // received as soon as a job was submitted, and a job is over only when all of it was sent, so that what a rank awaits
-// before it submits the next job is not held up by those that have submitted that one.
+// before it submits the next job is not held up by those that have submitted that one. That is so where ranks submit
+// the same jobs in the same order. Messages from rank to rank, which a peer may await in another order, go without a
+// limit.
 #pragma once
 
 #include <atomic>
@@ -31,6 +33,7 @@ class MessageThread {
     std::unique_ptr<ScheduleRunner> runner;
     float* buffer = nullptr;
     int64_t priority = 0;           // lower goes first; among equals who was submitted first
+    bool is_limited = true;         // whether it counts among the bytes that are sent at once, and waits for others
     std::function<void()> deliver;  // called on the thread when the buffer holds the sums
   };
 

@@ -38,6 +38,7 @@ const MessageSpec& checked(const Communicator& communicator, const MessageSpec& 
 
 PointMessage::PointMessage(Communicator& communicator, const MessageSpec& spec) : spec_(checked(communicator, spec)) {
   job_.name = name_of({what(spec_), spec_.name, {}});
+  job_.is_limited = false;
   job_.runner = std::make_unique<ScheduleRunner>(communicator, schedule_of(spec), std::vector<int>{spec.peer},
                                                  DType::u8, kFirstMessageTag - kFirstCollectiveTag + spec.tag);
   job_.deliver = [this] { is_through_.store(true, std::memory_order_release); };
