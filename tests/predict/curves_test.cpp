@@ -73,18 +73,22 @@ TEST(Curves, APaceIsThatUntilTheValueOverThatOfATenth) {
   EXPECT_FALSE(pace_after_a_tenth(rising(0.5), 0.5)) << "no seconds";
 }
 
-TEST(Curves, RunsWhosePaceChangedWidenWhatIsSaidOfThePace) {
+TEST(Curves, RunsTellHowThePaceChanges) {
   const auto with_pace = [](double later) {
     Curve curve = rising(0.5);
     for (const double share : curve.shares)
       curve.seconds.push_back(share <= 0.1 ? 100 * share : 10 + 100 * later * (share - 0.1));
     return curve;
   };
-  const auto spread = [&](double a, double b) {
-    return estimate_time({with_pace(a), with_pace(b), with_pace(a), with_pace(b)}, kTarget, kRun)->pace_spread;
+  const auto found = [&](double a, double b) {
+    return *estimate_time({with_pace(a), with_pace(b), with_pace(a), with_pace(b)}, kTarget, kRun);
   };
-  EXPECT_LT(spread(1.01, 0.99), 0.06);
-  EXPECT_GT(spread(1.4, 0.9), 0.15) << "0.8 of the steps until the target took 1.4 times as long";
+  EXPECT_LT(found(1.01, 0.99).pace_spread, 0.06);
+  EXPECT_NEAR(found(1.01, 0.99).pace, 1, 0.01);
+  EXPECT_GT(found(1.4, 0.9).pace_spread, 0.15) << "0.8 of the steps until the target took 1.4 times as long";
+  const TimeToTarget later = found(1.2, 1.2);
+  EXPECT_NEAR(later.pace, std::pow(1.16, 4.0 / 7), 0.001) << "three runs count as having kept theirs";
+  EXPECT_LT(later.pace_spread, 0.12);
 }
 
 TEST(Curves, TheIntervalHoldsEightyOfAHundred) {

@@ -54,7 +54,7 @@ std::optional<TimeToTarget> estimate_time(const std::vector<Curve>& curves, cons
                      .seconds = {},
                      .runs = static_cast<int64_t>(curves.size())};
   double weights = 0, sum = 0, unlike = 0;
-  double paces = kUsualRuns, pace_squares = kUsualRuns * kUsualPaceSpread * kUsualPaceSpread;
+  double paces = kUsualRuns, pace_sum = 0, pace_squares = kUsualRuns * kUsualPaceSpread * kUsualPaceSpread;
   std::vector<std::pair<double, double>> logs;  // with its weight
   for (const Curve& curve : curves) {
     const std::optional<double> share = share_reached(curve, target.value, target.higher_is_better);
@@ -62,6 +62,7 @@ std::optional<TimeToTarget> estimate_time(const std::vector<Curve>& curves, cons
     ++found.reached;
     if (const auto pace = pace_after_a_tenth(curve, *share)) {
       ++paces;
+      pace_sum += std::log(*pace);
       pace_squares += std::log(*pace) * std::log(*pace);
     }
     logs.emplace_back(std::log(std::max(*share, 1e-6)), curve.likeness);
@@ -79,8 +80,9 @@ std::optional<TimeToTarget> estimate_time(const std::vector<Curve>& curves, cons
   found.share = interval_of(std::exp(mean), spread * quantile / kNormal80);
   found.share.high = std::max(found.share.expected, found.share.high);
   found.seconds = product(found.share, run_seconds);
-  // The pace is expected to stay, so the mean of its changes is 0 and takes no degree of freedom.
-  found.pace_spread = std::sqrt(pace_squares / paces) * student80(static_cast<size_t>(paces)) / kNormal80;
+  const double pace = pace_sum / paces, variance = pace_squares / paces - pace * pace;
+  found.pace = std::exp(pace);
+  found.pace_spread = std::sqrt(variance * (1 + 1 / paces)) * student80(static_cast<size_t>(paces - 1)) / kNormal80;
   return found;
 }
 

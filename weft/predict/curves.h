@@ -36,7 +36,8 @@ struct Target {
 /// normally distributed, with the mean of the earlier runs. Their deviation is not taken from a few runs alone, which
 /// may agree by chance: kUsualSpread counts as much as kUsualRuns of them (a scaled inverse chi-squared prior, Gelman
 /// et al. 2013, "Bayesian Data Analysis", 3.3), and the range is that of Student's distribution. How the pace changes
-/// after a tenth of a run is learnt in the same way, with kUsualPaceSpread, from the runs that reached the target.
+/// after a tenth of a run is learnt in the same way, from the runs that reached the target: kUsualRuns count as having
+/// kept theirs but for kUsualPaceSpread.
 std::optional<TimeToTarget> estimate_time(const std::vector<Curve>& curves, const Target& target,
                                           const Interval& run_seconds);
 

@@ -44,8 +44,8 @@ struct TimeToTarget {
   Interval share;  // of the steps of the whole run, until it is reached
   Interval seconds;
   int64_t runs = 0, reached = 0;  // earlier ones on this machine, and those of them that reached it
-  /// By how much the pace of runs changed after their first tenth, as the standard deviation of its logarithm.
-  double pace_spread = 0;
+  /// How the pace of runs changed after their first tenth: the factor, and the standard deviation of its logarithm.
+  double pace = 1, pace_spread = 0;
 };
 
 struct Prediction {

@@ -91,6 +91,7 @@ ordered_json to_json(const TimeToTarget& target) {
           {"seconds", to_json(target.seconds)},
           {"runs", target.runs},
           {"reached", target.reached},
+          {"pace", target.pace},
           {"pace_spread", target.pace_spread}};
 }
 
@@ -180,6 +181,7 @@ Prediction prediction_from(const json& root, const std::string& file) {
                                           .seconds = interval_from(row.at("seconds")),
                                           .runs = row.at("runs").get<int64_t>(),
                                           .reached = row.at("reached").get<int64_t>(),
+                                          .pace = row.value("pace", 1.0),
                                           .pace_spread = row.value("pace_spread", kUsualPaceSpread)};
     }
     return prediction;

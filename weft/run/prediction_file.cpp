@@ -74,7 +74,8 @@ std::optional<predict::Prediction> read_prediction(const RunDirectory& directory
 void revise_target(const RunDirectory& directory, const predict::Prediction& prediction,
                    std::optional<double> run_seconds) {
   if (!prediction.to_target || prediction.to_target->reached == 0 || !run_seconds) return;
-  const predict::Interval run = predict::interval_of(*run_seconds, prediction.to_target->pace_spread);
+  const predict::Interval run =
+      predict::interval_of(*run_seconds * prediction.to_target->pace, prediction.to_target->pace_spread);
   nlohmann::ordered_json root = nlohmann::ordered_json::parse(read_text(directory.prediction()));
   root.erase("checksum");
   const predict::Interval seconds = predict::product(prediction.to_target->share, run);
