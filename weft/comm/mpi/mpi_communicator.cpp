@@ -26,8 +26,9 @@ namespace weft::comm {
 
 namespace {
 
-/// Larger messages count as sent once they are received. Open MPI copies what it sends without asking (session.cpp) and
-/// calls it sent, however much of it waits for a slow link. Then signs of life would wait behind all of that.
+/// Larger messages of collectives count as sent once they are received. Open MPI copies what it sends without asking
+/// (session.cpp) and calls it sent, however much of it waits for a slow link. Then signs of life would wait behind all
+/// of that. Messages from rank to rank do not wait: a stage of a pipeline goes on before the next one receives.
 constexpr int64_t kMostEagerBytes = 8 << 10;
 
 void require(int code, const char* what) {
@@ -269,7 +270,8 @@ const std::vector<Member>& MpiCommunicator::members() const { return impl_->memb
 Ticket MpiCommunicator::send(int peer, int tag, std::span<const std::byte> bytes) {
   weft::check(bytes.size() <= INT_MAX, "a message of more than 2 GB");
   const std::lock_guard lock(impl_->mutex);
-  const auto send = static_cast<int64_t>(bytes.size()) > kMostEagerBytes ? &MPI_Issend : &MPI_Isend;
+  const bool is_between_ranks = tag >= kFirstMessageTag, is_small = std::ssize(bytes) <= kMostEagerBytes;
+  const auto send = is_between_ranks || is_small ? &MPI_Isend : &MPI_Issend;
   return impl_->add({}, "send", [&](MPI_Request* request) {
     return send(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, peer, tag, impl_->world, request);
   });
