@@ -84,7 +84,7 @@ std::shared_ptr<std::byte> map_large(size_t size, int64_t bytes) {
   std::byte* const memory = begin + before;
   if (before > 0) munmap(begin, before);
   munmap(memory + length, kLargePage - before);  // never empty
-  madvise(memory, length, MADV_HUGEPAGE);        // a wish: no answer matters
+  madvise(memory, size, MADV_HUGEPAGE);          // a wish: no answer matters
   return {memory, [length](std::byte* pointer) { munmap(pointer, length); }};
 }
 #endif
