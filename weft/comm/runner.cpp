@@ -12,10 +12,6 @@ namespace weft::comm {
 
 namespace {
 
-/// Signs of life share the link with messages, and go behind those that are under way. So even where a megabyte takes a
-/// second, they come in time.
-constexpr int64_t kLargestMessageBytes = 4 << 20;
-
 /// What is sent or received straight from or to the buffer.
 bool is_direct(const Action& action, DType wire) {
   return unpacked_size(wire) != 2 && action.kind != ActionKind::receive_add;

@@ -22,6 +22,7 @@
 #include "weft/comm/mpi/end_watch.h"
 #include "weft/comm/mpi/mpi_communicator.h"
 #include "weft/comm/patience.h"
+#include "weft/comm/schedules/schedule.h"
 
 namespace weft::comm {
 
@@ -32,7 +33,7 @@ namespace {
 /// Here receivers have said where it goes already, and no more is handed over than collectives.h allows: nothing of
 /// that size is asked for. What a user sets stays.
 void send_without_asking() {
-  constexpr int64_t kLimitBytes = (4 << 20) + 4096;  // the largest messages of collectives, and MPI's header
+  constexpr int64_t kLimitBytes = kLargestMessageBytes + 4096;  // and MPI's header
   setenv("OMPI_MCA_btl_tcp_eager_limit", std::to_string(kLimitBytes).c_str(), /*overwrite=*/0);
 }
 
