@@ -4,8 +4,8 @@
 Links: `memory` is this host's own. Others are network namespaces whose links tools/shaped_links.sh shapes, which needs root.
 First ops are measured with the threads of a rank (`weft rates --ops`) into a cache of this benchmark's own, and shaped links
 by `weft cluster probe`, as a user would. Each row is predicted before it is measured. An error is predicted over measured,
-less one. `inside` says whether the predicted range of 80 % held the median step. `memory` is how much the first rank's
-resident memory grew, without pages of code, over all that was planned for it: states, arena, buffers and scratch.
+less one. `inside` says whether the predicted range of 80 % held the median step. benchmarks/strategy_memory.py does the
+same for memory.
 
   benchmarks/prediction_ranks.py --out build/prediction_ranks                         # half an hour on two cores
   benchmarks/prediction_ranks.py --out build/prediction_ranks --link memory --only transformer_lm --seconds 2
@@ -83,30 +83,21 @@ def measure_row(model, strategy, link, cluster, arguments):
     measured, predicted = bench["median_step_seconds"], plan["step_seconds"]
     return {"model": model, "strategy": strategy, "link": link, "predicted": predicted, "measured": measured,
             "error": predicted["expected"] / measured - 1,
-            "inside": predicted["low"] <= measured <= predicted["high"],
-            "planned_bytes": bench["planned_total_bytes"], "resident_bytes": bench["rss_growth_bytes"] - bench["code_growth_bytes"]}
-
-
-def memory_of(row):
-    """Resident over planned, less one."""
-    return row["resident_bytes"] / row["planned_bytes"] - 1
+            "inside": predicted["low"] <= measured <= predicted["high"]}
 
 
 def row_text(row):
     low, expected, high = (1e3 * row["predicted"][key] for key in ("low", "expected", "high"))
     return (f"| {row['model']} | {row['link']} | {row['strategy']} | {expected:.1f} ({low:.1f}-{high:.1f}) | "
-            f"{1e3 * row['measured']:.1f} | {100 * row['error']:+.1f} % | {'yes' if row['inside'] else 'no'} | {row['planned_bytes'] / 1e6:.1f} MB, "
-            f"{100 * memory_of(row):+.1f} % |")
+            f"{1e3 * row['measured']:.1f} | {100 * row['error']:+.1f} % | {'yes' if row['inside'] else 'no'} |")
 
 
 def summary_of(rows):
     errors = [abs(row["error"]) for row in rows]
     worst = max(rows, key=lambda row: abs(row["error"]))
-    memory = [memory_of(row) for row in rows]
     return (f"{len(rows)} rows: median error {100 * statistics.median(errors):.1f} %, worst {100 * max(errors):.1f} % "
             f"({worst['model']}, {worst['link']}, {worst['strategy']}); within the range of 80 %: "
-            f"{sum(row['inside'] for row in rows)}. Resident over planned memory: median {100 * statistics.median(memory):+.1f} %, "
-            f"{100 * min(memory):+.1f} to {100 * max(memory):+.1f} %")
+            f"{sum(row['inside'] for row in rows)}")
 
 
 def measure_link(link, rows, keep, arguments):
@@ -152,7 +143,7 @@ def measure_table(head, known, measure_link, row_text, arguments):
 
 def main():
     arguments = parse_arguments()
-    head = "| model | link | strategy | predicted, ms (80 %) | measured, ms | error | inside | memory |\n|---|---|---|---|---|---|---|---|"
+    head = "| model | link | strategy | predicted, ms (80 %) | measured, ms | error | inside |\n|---|---|---|---|---|---|---|"
     rows = measure_table(head, MODELS, measure_link, row_text, arguments)
     if rows:
         print(f"\n{summary_of(rows)}")

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <numeric>
@@ -11,6 +12,7 @@
 
 #include "weft/comm/collectives.h"
 #include "weft/comm/exchange.h"
+#include "weft/comm/host_group.h"
 #include "weft/comm/local/local_group.h"
 #include "weft/graph/sharding.h"
 
@@ -45,6 +47,48 @@ TEST_P(Groups, TheirMembersAreThoseOfTheAxis) {
       EXPECT_EQ(axes.data.members()[static_cast<size_t>(rank)].host,
                 GetParam()[static_cast<size_t>(kMesh.group_of(all.rank(), "data")[static_cast<size_t>(rank)])]);
     EXPECT_EQ(axes.data.members().front().host_index, 0);
+  });
+}
+
+TEST_P(Groups, ReduceAlongBothAxesInTheMemoryOfAll) {
+  run_ranks(GetParam(), [&](Communicator& all) {
+    Axes axes(all);
+    const auto data = std::make_shared<Collectives>(axes.data, CollectivesOptions{}),
+               tensor = std::make_shared<Collectives>(axes.tensor, CollectivesOptions{});
+    constexpr int64_t kElements = 20'000;
+    const std::shared_ptr<std::byte> memory = allocate_for_groups(all, {data, tensor}, kElements * 4);
+    auto* const values = reinterpret_cast<float*>(memory.get());
+    const auto sum_over = [&](const char* axis, const auto& of) {
+      float sum = 0;
+      for (const int rank : kMesh.group_of(all.rank(), axis)) sum += of(rank);
+      return sum;
+    };
+    std::fill_n(values, kElements, static_cast<float>(all.rank()));
+    void* operand = values;
+    data->reduce(data->prepare({.name = "sum", .elements = {kElements}}), std::span(&operand, 1));
+    const float of_data = sum_over("data", [](int rank) { return static_cast<float>(rank); });
+    EXPECT_EQ(std::count(values, values + kElements, of_data), kElements);
+    tensor->reduce(tensor->prepare({.name = "sum", .elements = {kElements}}), std::span(&operand, 1));
+    EXPECT_EQ(std::count(values, values + kElements, 15.0f), kElements) << "0 to 5";
+  });
+}
+
+TEST_P(Groups, FindTheMemoryOfAllInTheirOwn) {
+  run_ranks(GetParam(), [&](Communicator& all) {
+    Axes axes(all);
+    const std::vector<int> on_host = all.ranks_of_own_host();
+    const std::shared_ptr<SharedMemory> memory = all.share(64);
+    const auto part_of = [&](int rank) {
+      return memory->part(static_cast<int>(std::find(on_host.begin(), on_host.end(), rank) - on_host.begin()));
+    };
+    for (Group* const group : {&axes.data, &axes.tensor}) {
+      HostGroup host(*group);
+      host.add_memory(memory, 64, on_host);
+      const Location location = host.locate(part_of(all.rank()) + 8, 16);
+      EXPECT_EQ(location, (Location{0, 8}));
+      for (int local = 0; local < host.size(); ++local)
+        EXPECT_EQ(host.resolve(local, location), part_of(group->shown_rank(host.rank_of(local))) + 8);
+    }
   });
 }
 

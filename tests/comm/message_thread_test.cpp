@@ -192,7 +192,7 @@ TEST(MessageThread, WhatHasNoLimitIsNotHeldUp) {
 
 TEST(MessageThread, HandsOverALargeMessageInParts) {
   Jobs jobs;
-  constexpr int64_t kMany = 5 << 20;  // f32
+  constexpr int64_t kMany = 5 * kLargestMessageBytes / 4;  // f32: twice two and a half messages
   Schedule large{.elements = kMany, .slots = 2, .actions = {}};
   add_action(large, ActionKind::send, /*peer=*/1, /*slot=*/0, 0, kMany / 2);
   add_action(large, ActionKind::send, /*peer=*/1, /*slot=*/1, kMany / 2, kMany);
@@ -206,7 +206,7 @@ TEST(MessageThread, HandsOverALargeMessageInParts) {
   jobs.link.open();
   while (jobs.delivered < 1) thread.help();
   EXPECT_EQ(jobs.link.sent(), (std::vector<int>{0, 0, 0, 1, 1, 1}));
-  EXPECT_EQ(jobs.link.most_under_way(), 4 << 20) << "signs of life go behind what is under way";
+  EXPECT_EQ(jobs.link.most_under_way(), kLargestMessageBytes) << "signs of life go behind what is under way";
 }
 
 }  // namespace

@@ -8,6 +8,9 @@
 #include <array>
 #include <cstring>
 
+#include "weft/ops/all.h"
+#include "weft/ops/ops.h"
+
 namespace weft::program {
 namespace {
 
@@ -67,6 +70,17 @@ TEST(MemoryGrowth, CountsCodeApart) {
   EXPECT_NEAR(growth.now(), 2 * static_cast<int64_t>(kBytes), kSlack);
   munmap(data, kBytes);
   munmap(code, kBytes);
+}
+
+TEST(GraphAndKernelBytes, GrowWithTheNodesOfAllGraphs) {
+  const OpRegistry registry = ops::make_registry();
+  Graph one(registry);
+  const ValueId input = one.add_input(InputKind::batch, "x", {DType::f32, {2}, {}});
+  Graph two = one;
+  ops::relu(two, input);
+  EXPECT_GT(graph_and_kernel_bytes({&two}), graph_and_kernel_bytes({&one}));
+  EXPECT_EQ(graph_and_kernel_bytes({&two, &two}) - graph_and_kernel_bytes({&two}),
+            graph_and_kernel_bytes({&two}) - graph_and_kernel_bytes({}));
 }
 
 }  // namespace

@@ -120,6 +120,7 @@ struct Benched {
   bool forward = false;
   CountedWork work = {};
   int64_t total_bytes = 0;
+  int64_t program_bytes = 0;   // beside them
   int64_t reduced_bytes = 0;   // over the ranks, in each step, of this one's operands
   int64_t gathered_bytes = 0;  // from the ranks, likewise
   std::string pipeline = {};   // lines about each rank of one
@@ -154,6 +155,7 @@ struct Benched {
             {"gathered_bytes", gathered_bytes},
             {"planned_peak_bytes", compiled.plan.arena_bytes},
             {"planned_total_bytes", total_bytes},
+            {"graph_and_kernel_bytes", program_bytes},
             {"recomputed_nodes", compiled.recompute.nodes},
             {"recomputed_flops", batches * compiled.recompute.flops},
             {"offloaded_bytes", batches * compiled.recompute.offloaded_bytes},
@@ -201,9 +203,9 @@ program::StepChoice choose_step(const Library& library, const BenchOptions& opti
   if (!found.note.empty() && note) note(found.note);
   input_source = found.source;
   const int64_t shards = step::shards_of_rank(spec, ranks);
-  spec.batch = found.input.batch =
-      spec.balance.grains > 0 ? step::samples_at_a_time(spec, spec.batch, ranks)
-                              : launch::batch_of_rank(spec.batch / shards, step::data_ranks(spec, ranks), "--batch");
+  spec.batch = found.input.batch = spec.balance.grains > 0
+                                       ? step::samples_at_a_time(spec, spec.batch, ranks)
+                                       : launch::batch_of_rank(spec.batch / shards, ranks, "--batch");
   const program::Autotune autotune = program::parse_autotune(options.autotune);
   return {
       .spec = spec,
@@ -242,6 +244,7 @@ Benched work_of(program::PlannedStep& planned, int ranks) {
   exchange(compiled.graph, /*completes=*/false, batches - 1);
   exchange(compiled.graph, /*completes=*/true, 1);
   benched.total_bytes = planned.total_bytes();
+  benched.program_bytes = planned.graph_and_kernel_bytes();
   if (const CompiledStep* update = planned.compiled_update()) {  // after which the states are bound again, once
     benched.work.add(count_work(update->graph, update->plan), 1);
     benched.work.add(count_work_when_bound(compiled.graph, compiled.plan), 1);

@@ -98,7 +98,8 @@ int dry_run(const Library& library, const spec::RunSpec& given, const std::strin
   if (const std::string open = left_open(given); !open.empty()) table.add_row({"", open});
   const std::string ends = early_ends(run.spec);
   if (!ends.empty()) table.add_row({"", ends});
-  table.add_row({"memory", fmt::format("{} planned; {} of {} are available", bytes(run.planned_total_bytes),
+  table.add_row({"memory", fmt::format("{} planned, and about {} for graphs and kernels; {} of {} are available",
+                                       bytes(run.planned_total_bytes), bytes(run.graph_and_kernel_bytes()),
                                        bytes(available_memory_bytes()), bytes(memory_limit_bytes()))});
   table.add_row(
       {"step", fmt::format("{}, measured here on {} threads", program::in_words(expected.step), run.spec.threads)});

@@ -206,6 +206,23 @@ int Collectives::size() const { return impl_->communicator.size(); }
 
 std::shared_ptr<std::byte> Collectives::allocate(int64_t bytes) { return impl_->host.allocate(bytes); }
 
+void Collectives::add_memory(const std::shared_ptr<SharedMemory>& memory, int64_t bytes,
+                             const std::vector<int>& numbers) {
+  impl_->host.add_memory(memory, bytes, numbers);
+}
+
+std::shared_ptr<std::byte> allocate_for_groups(Communicator& ranks,
+                                               const std::vector<std::shared_ptr<Collectives>>& groups, int64_t bytes) {
+  const std::vector<int> on_host = ranks.ranks_of_own_host();
+  if (on_host.size() == 1) return allocate_aligned(bytes);  // nobody looks, and memory of its own may have large pages
+  const std::shared_ptr<SharedMemory> memory = ranks.share(bytes);
+  std::vector<int> numbers;
+  for (const int rank : on_host) numbers.push_back(ranks.shown_rank(rank));
+  for (const std::shared_ptr<Collectives>& group : groups) group->add_memory(memory, bytes, numbers);
+  const auto own = std::find(on_host.begin(), on_host.end(), ranks.rank());
+  return {memory, memory->part(static_cast<int>(own - on_host.begin()))};
+}
+
 CollectiveId Collectives::prepare(const CollectiveSpec& spec) {
   check(has_sums(spec.kind) ? spec.dtype == DType::f32 || spec.dtype == DType::bf16 || spec.dtype == DType::f16
                             : unpacked_size(spec.dtype) == 2 || unpacked_size(spec.dtype) == 4,

@@ -112,6 +112,8 @@ class Collectives {
   /// Memory for operands that the ranks of this host can read of each other without copies; every rank calls it with
   /// the same number of bytes. Freed with its last owner.
   std::shared_ptr<std::byte> allocate(int64_t bytes);
+  /// Takes memory of more ranks of this host as if allocate() had given it (allocate_for_groups()).
+  void add_memory(const std::shared_ptr<SharedMemory>& memory, int64_t bytes, const std::vector<int>& numbers);
 
   /// Chooses an algorithm and allocates what it needs. The same for an equal spec: such collectives run in turn.
   CollectiveId prepare(const CollectiveSpec& spec);
@@ -159,5 +161,10 @@ class Collectives {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+/// Memory for operands of several groups that these ranks make up, such as those along each axis of a mesh: all of the
+/// ranks on a host see it of each other, whichever group they meet in. All of them call it, with as many bytes.
+std::shared_ptr<std::byte> allocate_for_groups(Communicator& ranks,
+                                               const std::vector<std::shared_ptr<Collectives>>& groups, int64_t bytes);
 
 }  // namespace weft::comm

@@ -1,5 +1,9 @@
 #include "weft/comm/host_group.h"
 
+#include <algorithm>
+#include <utility>
+
+#include "weft/base/error.h"
 #include "weft/tensor/tensor.h"
 
 namespace weft::comm {
@@ -16,9 +20,22 @@ HostGroup::HostGroup(Communicator& communicator) : communicator_(communicator) {
 std::shared_ptr<std::byte> HostGroup::allocate(int64_t bytes) {
   if (size() == 1) return allocate_aligned(bytes);  // nobody looks, and memory of its own may have large pages
   const std::shared_ptr<SharedMemory> memory = communicator_.share(bytes);
-  std::byte* const begin = memory->part(self_);
-  regions_.push_back({memory, begin, bytes});
-  return {memory, begin};
+  std::vector<int> numbers;
+  for (const int rank : ranks_) numbers.push_back(communicator_.shown_rank(rank));
+  add_memory(memory, bytes, numbers);
+  return {memory, memory->part(self_)};
+}
+
+void HostGroup::add_memory(const std::shared_ptr<SharedMemory>& memory, int64_t bytes,
+                           const std::vector<int>& numbers) {
+  Region region{.memory = memory, .bytes = bytes};
+  for (const int rank : ranks_) {
+    const auto found = std::find(numbers.begin(), numbers.end(), communicator_.shown_rank(rank));
+    check(found != numbers.end(), "memory that a rank of the group does not share");
+    region.parts.push_back(static_cast<int>(found - numbers.begin()));
+  }
+  region.begin = memory->part(region.parts[static_cast<size_t>(self_)]);
+  regions_.push_back(std::move(region));
 }
 
 Location HostGroup::locate(const void* data, int64_t bytes) const {
@@ -33,8 +50,9 @@ Location HostGroup::locate(const void* data, int64_t bytes) const {
 }
 
 std::byte* HostGroup::resolve(int local, const Location& location) const {
-  const std::shared_ptr<SharedMemory> memory = regions_[static_cast<size_t>(location.region)].memory.lock();
-  return memory == nullptr ? nullptr : memory->part(local) + location.offset;
+  const Region& region = regions_[static_cast<size_t>(location.region)];
+  const std::shared_ptr<SharedMemory> memory = region.memory.lock();
+  return memory == nullptr ? nullptr : memory->part(region.parts[static_cast<size_t>(local)]) + location.offset;
 }
 
 void HostGroup::ring_all() {

@@ -15,7 +15,7 @@ namespace weft::comm {
 
 /// Where an operand lies, so that a peer finds it in its own view.
 struct Location {
-  int64_t region = -1;  // number of the call of allocate(); -1: in none
+  int64_t region = -1;  // number of the call of allocate() or add_memory(); -1: in none
   int64_t offset = 0;
   friend bool operator==(const Location&, const Location&) = default;
 };
@@ -29,6 +29,9 @@ class HostGroup {
   int rank_of(int local) const { return ranks_[static_cast<size_t>(local)]; }
 
   std::shared_ptr<std::byte> allocate(int64_t bytes);
+  /// Takes memory that more ranks of the host share as if allocate() had given it. `numbers`: which rank of the whole
+  /// run each part is of; these ranks are among them.
+  void add_memory(const std::shared_ptr<SharedMemory>& memory, int64_t bytes, const std::vector<int>& numbers);
   /// Of `bytes` bytes from `data` on.
   Location locate(const void* data, int64_t bytes) const;
   /// The same place of a peer; null where this rank has given the region back.
@@ -55,6 +58,7 @@ class HostGroup {
     std::weak_ptr<SharedMemory> memory;
     const std::byte* begin = nullptr;
     int64_t bytes = 0;
+    std::vector<int> parts = {};  // of the memory, by local rank
   };
 
   Board& board(int local) const { return *reinterpret_cast<Board*>(boards_->part(local)); }

@@ -73,6 +73,11 @@ int PlannedStep::rank() const { return runtime_.rank(); }
 
 int64_t PlannedStep::total_bytes() { return bytes_beside_arena() + program_.arena_bytes(); }
 
+int64_t PlannedStep::graph_and_kernel_bytes() {
+  compiled();
+  return program::graph_and_kernel_bytes(program_.graphs());
+}
+
 int64_t PlannedStep::message_buffer_bytes() {
   compiled();
   return runtime_.message_buffer_bytes(program_.graphs());

@@ -73,6 +73,8 @@ class PlannedStep {
   const step::PipelineOutlook* pipeline() const { return training_.pipeline ? &*training_.pipeline : nullptr; }
   /// Bytes of memory: the larger arena, the states, a batch.
   int64_t total_bytes();
+  /// What its graphs and kernels take beside that; an estimate.
+  int64_t graph_and_kernel_bytes();
   /// Of the states that a rank keeps: weights, statistics, those of the optimiser.
   int64_t state_bytes() const { return step::state_bytes(training_); }
   /// Of memory that messages between hosts need beside the arena.

@@ -214,13 +214,17 @@ int64_t PreparedRun::bytes_to_come() const {
          std::max({training.arena_bytes(), evaluation.arena_bytes(), noise ? noise->arena_bytes() : 0});
 }
 
-int64_t PreparedRun::message_buffer_bytes() const {
+std::vector<const Graph*> PreparedRun::graphs() const {
   std::vector<const Graph*> graphs = training.graphs();
   for (const Graph* graph : evaluation.graphs()) graphs.push_back(graph);
   if (noise)
     for (const Graph* graph : noise->graphs()) graphs.push_back(graph);
-  return runtime.message_buffer_bytes(graphs);
+  return graphs;
 }
+
+int64_t PreparedRun::graph_and_kernel_bytes() const { return program::graph_and_kernel_bytes(graphs()); }
+
+int64_t PreparedRun::message_buffer_bytes() const { return runtime.message_buffer_bytes(graphs()); }
 
 int64_t PreparedRun::bytes_beside_arena() const {
   int64_t bytes = step::state_bytes(step) + message_buffer_bytes();

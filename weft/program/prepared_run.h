@@ -60,9 +60,12 @@ class PreparedRun {
   std::optional<Program> noise;
   double compile_seconds = 0;
   int64_t planned_total_bytes = 0;  // what training will add to what the data takes now: arena, state, buffers, caches
+  /// What its graphs and kernels take beside that; an estimate.
+  int64_t graph_and_kernel_bytes() const;
 
  private:
   int64_t bytes_beside_arena() const;
+  std::vector<const Graph*> graphs() const;
   int64_t message_buffer_bytes() const;
   int64_t bytes_to_come() const;
   /// What this process evaluates at a time of a batch of so many samples.

@@ -59,6 +59,13 @@ MemoryGrowth::MemoryGrowth() {
 
 int64_t MemoryGrowth::peers_since() const { return bytes_of_peers() - peers_before_; }
 
+int64_t graph_and_kernel_bytes(const std::vector<const Graph*>& graphs) {
+  constexpr int64_t kOnceBytes = 1'700'000, kBytesPerNode = 4300;
+  int64_t bytes = kOnceBytes;
+  for (const Graph* graph : graphs) bytes += kBytesPerNode * static_cast<int64_t>(graph->nodes().size());
+  return bytes;
+}
+
 void require_memory(const std::string& model, int64_t batch, int64_t planned_bytes, const std::string& next_step) {
   const int64_t limit = memory_limit_bytes();
   if (planned_bytes <= limit) return;

@@ -3,6 +3,9 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
+
+#include "weft/graph/graph.h"
 
 namespace weft::program {
 
@@ -40,6 +43,10 @@ class MemoryGrowth {
 
   int64_t resident_before_ = 0, peers_before_ = 0, code_before_ = 0;
 };
+
+/// What these graphs, their plans and their kernels take beside what plans count. An estimate by the number of nodes:
+/// benchmarks/strategy_memory.py measures how good it is.
+int64_t graph_and_kernel_bytes(const std::vector<const Graph*>& graphs);
 
 /// Error(usage) where this process may not use so much memory. Call it before anything is allocated.
 void require_memory(const std::string& model, int64_t batch, int64_t planned_bytes, const std::string& next_step);

@@ -110,10 +110,10 @@ KernelTable RankRuntime::kernels(KernelTable table) const {
 std::shared_ptr<Arena> RankRuntime::make_arena(const Device& device) const {
   // Ranks share the host's memory alone; on other devices nodes copy what is exchanged.
   if (axes_.empty() || !device.memory()->is_host()) return std::make_shared<Arena>(device.memory());
-  // Along tensor most is exchanged, and at once: what is not in memory of those ranks is copied there.
-  const auto tensor = axes_.find(kTensorAxis);
-  return std::make_shared<Arena>([collectives = tensor != axes_.end() ? tensor->second : collectives_](int64_t bytes) {
-    return collectives->allocate(bytes);
+  std::vector<std::shared_ptr<comm::Collectives>> groups;
+  for (const auto& [axis, along] : axes_) groups.push_back(along);
+  return std::make_shared<Arena>([ranks = alike_ranks_, owners = groups_, groups = std::move(groups)](int64_t bytes) {
+    return comm::allocate_for_groups(*ranks, groups, bytes);
   });
 }
 

@@ -14,7 +14,7 @@ namespace weft::comm {
 
 namespace {
 
-constexpr int64_t kSmallestChunkBytes = 16 << 10;
+constexpr int64_t kSmallestChunkBytes = 16 << 10, kLargestChunkBytes = 4 << 20;
 constexpr double kNearEnough = 1.02;
 constexpr double kLittleMore = 1.05;    // of the link's time, or of the least that is predicted
 constexpr double kWaitSeconds = 10e-3;  // for which a message waits, to tell apart what is predicted to cost the same
@@ -51,7 +51,7 @@ std::vector<int64_t> chunks_of(const Question& question, Algorithm algorithm, in
   const Pieces pieces = question.pieces(algorithm);
   if (pieces.elements == 0) return {0};
   std::vector<int64_t> chunks;
-  for (int64_t bytes = kSmallestChunkBytes; bytes <= kLargestMessageBytes; bytes *= 4) {
+  for (int64_t bytes = kSmallestChunkBytes; bytes <= kLargestChunkBytes; bytes *= 4) {
     const int64_t chunk = bytes / element_bytes, count = std::max<int64_t>(1, pieces.elements / chunk);
     const bool is_cheap = 2 * count * pieces.per_member * question.size <= kMostActions;
     if (is_cheap || question.size > kMostSimulated) chunks.push_back(chunk);

@@ -41,7 +41,7 @@ int32_t add_action(Schedule& schedule, ActionKind kind, int peer, int32_t slot, 
 
 /// Of a message between hosts. Signs of life share the link with messages, and go behind those that are under way. So
 /// even where a megabyte takes a second, they come in time.
-inline constexpr int64_t kLargestMessageBytes = 4 << 20;
+inline constexpr int64_t kLargestMessageBytes = 1 << 20;
 
 /// The same schedule with messages of at most so many elements: larger ones travel in parts, one behind the other.
 Schedule in_parts(const Schedule& schedule, int64_t most_elements);
