@@ -3,10 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 
 #include "tests/support/error_of.h"
+#include "weft/graph/filled_part.h"
 #include "weft/graph/tensor_parts.h"
 #include "weft/graph/text.h"
 #include "weft/ops/all.h"
@@ -155,6 +157,31 @@ TEST(Sharding, ValuesTakeThatOfAnotherGraphsValueWhereTheirShapesAgree) {
   to.copy_sharding(other, from, known);
   EXPECT_EQ(to.sharding(same), flat({5, 11}, 2));
   EXPECT_FALSE(to.sharding(other));
+}
+
+TEST(Sharding, APartIsFilledWithoutTheWhole) {
+  const std::optional<MeshAxis> tensor = MeshAxis{"tensor", 2}, data = MeshAxis{"data", 3};
+  for (const Sharding& sharding :
+       {Sharding{.whole = {5, 7}, .flat = data},
+        Sharding{.whole = {6, 40}, .split = {tensor, std::nullopt}, .blocks = 3},
+        Sharding{.whole = {6, 40}, .split = {std::nullopt, tensor}},
+        Sharding{.whole = {6, 40}, .flat = data, .split = {tensor, std::nullopt}, .blocks = 3},
+        Sharding{.whole = {6, 40}, .split = {data, tensor}}}) {
+    const Tensor whole = counted(sharding.whole);
+    for (int64_t number = 0; number < parts_of(sharding); ++number) {
+      int64_t end = 0, most = 0;
+      const Tensor part = filled_part(sharding, number, [&](float* values, int64_t first, int64_t count) {
+        EXPECT_GE(first, end) << "ranges rise";
+        std::copy_n(whole.data_as<float>() + first, count, values);
+        end = first + count;
+        most += count;
+      });
+      const Tensor wanted = part_of(whole, sharding, number);
+      ASSERT_EQ(part.shape(), wanted.shape());
+      EXPECT_EQ(std::memcmp(part.data(), wanted.data(), static_cast<size_t>(part.bytes())), 0) << to_string(sharding);
+      EXPECT_LT(most, whole.elements());
+    }
+  }
 }
 
 TEST(Sharding, ElementsOfAPartOfADimensionAreSplitAgain) {

@@ -10,6 +10,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/parse_number.h"
+#include "weft/graph/filled_part.h"
 #include "weft/graph/tensor_parts.h"
 
 namespace weft {
@@ -299,6 +300,19 @@ Tensor part_of(const Tensor& whole, const Sharding& sharding, int64_t coordinate
   for (int64_t run = 0; run < runs.count; ++run)
     std::memcpy(part.data_as<std::byte>() + run * static_cast<int64_t>(runs.bytes),
                 whole.data_as<std::byte>() + runs.first + run * runs.stride, runs.bytes);
+  return part;
+}
+
+Tensor filled_part(const Sharding& sharding, int64_t coordinate, const FillRange& fill) {
+  if (const auto nested = nested_splits(sharding, coordinate))
+    return part_of(filled_part(nested->outer, nested->outer_number, fill), nested->inner, nested->inner_number);
+  check(parts_of(sharding) > coordinate, "a tensor that is split");
+  Tensor part(DType::f32, part_shape(sharding));
+  const Runs runs = runs_of(part, sharding, coordinate);
+  constexpr auto kElementBytes = static_cast<int64_t>(sizeof(float));
+  const int64_t count = static_cast<int64_t>(runs.bytes) / kElementBytes;
+  for (int64_t run = 0; run < runs.count; ++run)
+    fill(part.data_as<float>() + run * count, (runs.first + run * runs.stride) / kElementBytes, count);
   return part;
 }
 

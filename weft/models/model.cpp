@@ -7,6 +7,7 @@
 #include "weft/base/names.h"
 #include "weft/base/rng.h"
 #include "weft/models/entries.h"
+#include "weft/models/initial_part.h"
 #include "weft/models/options.h"
 
 namespace weft::models {
@@ -139,7 +140,6 @@ Tensor initialize(const ParameterSpec& parameter, uint64_t seed) {
   Tensor tensor(DType::f32, parameter.shape);
   float* values = tensor.data_as<float>();
   const int64_t count = tensor.elements();
-  const float scale = static_cast<float>(parameter.initializer.scale);
   RandomStream stream(mix(seed, hash_name(parameter.name)));
   switch (parameter.initializer.kind) {
     case Initializer::Kind::zeros:
@@ -149,10 +149,8 @@ Tensor initialize(const ParameterSpec& parameter, uint64_t seed) {
       break;
     case Initializer::Kind::uniform:
     case Initializer::Kind::identity:
-      for (int64_t i = 0; i < count; ++i) values[i] = (2 * stream.uniform() - 1) * scale;
-      break;
     case Initializer::Kind::normal:
-      for (int64_t i = 0; i < count; ++i) values[i] = stream.normal() * scale;
+      for (int64_t i = 0; i < count; ++i) values[i] = draw(stream, parameter.initializer);
       break;
     case Initializer::Kind::whitening:
       pass_pixels_on(parameter.shape, parameter.initializer.scale, values);

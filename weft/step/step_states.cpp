@@ -1,5 +1,6 @@
 // What a rank keeps between steps: parameters and the optimiser's slots, or its parts of them.
 #include "weft/graph/tensor_parts.h"
+#include "weft/models/initial_part.h"
 #include "weft/step/step.h"
 
 namespace weft::step {
@@ -9,10 +10,10 @@ State initial_state(const TrainingStep& step, uint64_t seed, int rank) {
   for (const models::ParameterSpec& parameter : step.parameters) {
     const auto shared = step.shardings.find(parameter.name);
     if (shared != step.shardings.end() && !is_held(shared->second, rank)) continue;
-    Tensor whole = models::initialize(parameter, seed);
     state.set(parameter.name, shared == step.shardings.end()
-                                  ? std::move(whole)
-                                  : part_of(whole, shared->second, coordinate_of(shared->second, step.mesh, rank)));
+                                  ? models::initialize(parameter, seed)
+                                  : models::initialize_part(parameter, seed, shared->second,
+                                                            coordinate_of(shared->second, step.mesh, rank)));
   }
   start_slots(step, state, rank);
   return state;
