@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""How much memory the first rank takes beside what weft planned for it, by network and strategy, as Markdown.
+"""How much memory a rank takes beside what weft planned for it, by network and strategy, as Markdown: means of all ranks.
 
-Planned are states, arena, buffers of messages and scratch, and what graphs and kernels take by the number of nodes. Taken is the growth of resident memory while `weft bench` builds
-and runs steps, without pages of code. 0 % means that the plan held to the byte.
+Planned are states, arena, buffers of messages and scratch, and what graphs and kernels take by the number of nodes. Taken is
+the growth of resident memory while `weft bench` builds and runs steps, without pages of code. 0 % means that the plan held
+to the byte.
 
   benchmarks/strategy_memory.py --out build/strategy_memory            # six networks, 2 and 4 ranks: 20 minutes on two cores
   benchmarks/strategy_memory.py --out build/strategy_memory --only vit_tiny --ranks 2
@@ -66,9 +67,8 @@ def measure_row(network, ranks, strategy, arguments):
     for setting in options + strategies_of(ranks)[strategy]:
         command += ["--set", setting]
     bench = run_json(command, threads=1)
-    return {"network": network, "strategy": strategy, "nodes": bench["passes"][-1]["nodes_after"],
-            "planned_bytes": bench["planned_total_bytes"] + bench["graph_and_kernel_bytes"],
-            "taken_bytes": bench["rss_growth_bytes"] - bench["code_growth_bytes"]}
+    return {"network": network, "strategy": strategy, "planned_bytes": bench["memory_of_ranks"]["planned_bytes"] / ranks,
+            "taken_bytes": bench["memory_of_ranks"]["taken_bytes"] / ranks}
 
 
 def over_plan(row):
@@ -83,14 +83,14 @@ def row_text(row):
 
 def summary_of(rows):
     """Per network, and of all."""
-    lines = ["| network | rows | planned | over the plan: median | lowest | highest |", "|---|---|---|---|---|---|"]
+    lines = ["| network | rows | planned | taken over planned: median of sizes | lowest | highest |", "|---|---|---|---|---|---|"]
     for network in [*NETWORKS, None]:
         chosen = [row for row in rows if network in (None, row["network"])]
         if not chosen:
             continue
         over, planned = [100 * over_plan(row) for row in chosen], [row["planned_bytes"] / 1e6 for row in chosen]
         lines.append(f"| {network or 'all'} | {len(chosen)} | {min(planned):.0f}-{max(planned):.0f} MB | "
-                     f"{statistics.median(over):+.1f} % | {min(over):+.1f} % | {max(over):+.1f} % |")
+                     f"{statistics.median(map(abs, over)):.1f} % | {min(over):+.1f} % | {max(over):+.1f} % |")
     return "\n".join(lines)
 
 

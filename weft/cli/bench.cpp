@@ -11,6 +11,7 @@
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
 #include "weft/cli/recipe_input.h"
+#include "weft/comm/exchange.h"
 #include "weft/comm/on_all_ranks.h"
 #include "weft/graph/accumulation.h"
 #include "weft/graph/collective.h"
@@ -274,6 +275,10 @@ int bench_command(const Library& library, const BenchOptions& options, comm::Com
     grown = growth.peak();
     code = growth.code();
   });
+  // Of pages that ranks share each counts a part, not always an equal one: what they take together says more.
+  std::vector<double> of_ranks{static_cast<double>(benched.total_bytes + benched.program_bytes),
+                               static_cast<double>(grown - code)};
+  if (communicator != nullptr) comm::all_reduce_sum(*communicator, of_ranks, "memory of all ranks");
   if (!is_first) return 0;
   const CompiledStep& compiled = benched.compiled;
   const double step_seconds = median(times);
@@ -295,6 +300,7 @@ int bench_command(const Library& library, const BenchOptions& options, comm::Com
     root[fmt::format("{}_per_second_over_all_steps", info.item())] = whole_rate;
     root["rss_growth_bytes"] = grown;
     root["code_growth_bytes"] = code;
+    root["memory_of_ranks"] = {{"planned_bytes", of_ranks[0]}, {"taken_bytes", of_ranks[1]}};
     fmt::print("{}\n", root.dump(2));
     return 0;
   }
