@@ -2,10 +2,10 @@
 """Step time as `weft plan` predicts it beside what `weft bench` then measures: every model in f32 and bf16 at three sizes
 of batches, on one rank, as a Markdown table of errors. `--json FILE` keeps all figures.
 
-First ops are measured (`weft rates --ops`) into a cache of this benchmark's own: of each model the smallest and the
-largest batch, so that the batch between is interpolated. A fifth of the models, chosen by a hash of their names, is left
-out of that altogether, and their rows are predicted without the times of equal shapes, too (`--interpolate`): their errors
-stand in a column of their own. Each row is predicted before it is measured. An error is predicted over measured, less one.
+The ops of a model are measured just before its rows (`weft rates --ops`) into a cache of this benchmark's own: at the
+smallest and the largest batch, so that the batch between is interpolated. A fifth of the models, chosen by a hash of their
+names, comes last and is left out of that altogether. Their rows are predicted without the times of equal shapes, too
+(`--interpolate`): their errors stand in a column of their own. Each row is predicted before it is measured. An error is predicted over measured, less one.
 
   benchmarks/prediction.py --out build/prediction                        # all models: about an hour on two cores
   benchmarks/prediction.py --out build/prediction --only lenet5 --only resnet18 --precision f32 --seconds 2
@@ -82,7 +82,7 @@ def parse_arguments():
     parser.add_argument("--seconds", type=float, default=5, help="how long a row's steps are measured")
     parser.add_argument("--rate-seconds", type=float, default=60, help="for the ops of a model, at most")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--goes-on", action="store_true", help="keep ops and rows that --out holds")
+    parser.add_argument("--goes-on", action="store_true", help="keep rows that --out holds")
     parser.add_argument("--weft", default=str(ROOT / "build/weft"))
     arguments = parser.parse_args()
     arguments.precision = arguments.precision or ["f32", "bf16"]
@@ -102,26 +102,23 @@ def main():
         models = [name for name in models if name in arguments.only]
     kept = arguments.out / "rows.json"
     rows = json.loads(kept.read_text()) if arguments.goes_on and kept.exists() else []
-    if not (arguments.goes_on and (arguments.out / "cache").exists()):
-        for model in models:
-            if model not in held_out:
-                batches = batches_of(model)
-                measure_ops(model, size_of(model)[0], [batches[0], batches[-1]], arguments.precision, arguments)
     print(HEADER)
     done = {(row["model"], row["precision"], row["batch"]) for row in rows}
     for row in rows:
         print(row_text(row))
-    for model in models:
-        for precision in arguments.precision:
-            for batch in batches_of(model):
-                if (model, precision, batch) in done:
-                    continue
-                try:
-                    rows.append(measure_row(model, model in held_out, precision, batch, arguments))
-                    print(row_text(rows[-1]), flush=True)
-                except SideFailed as failure:
-                    print(f"prediction: {model}, {precision}, batch {batch}: {failure}", file=sys.stderr)
-                kept.write_text(json.dumps(rows, indent=1) + "\n")
+    for model in sorted(models, key=lambda name: name in held_out):
+        batches = batches_of(model)
+        missing = [(precision, batch) for precision in arguments.precision for batch in batches
+                   if (model, precision, batch) not in done]
+        if missing and model not in held_out:
+            measure_ops(model, size_of(model)[0], [batches[0], batches[-1]], arguments.precision, arguments)
+        for precision, batch in missing:
+            try:
+                rows.append(measure_row(model, model in held_out, precision, batch, arguments))
+                print(row_text(rows[-1]), flush=True)
+            except SideFailed as failure:
+                print(f"prediction: {model}, {precision}, batch {batch}: {failure}", file=sys.stderr)
+            kept.write_text(json.dumps(rows, indent=1) + "\n")
     print()
     print(summary_of("known", [row for row in rows if not row["held_out"]]))
     print(summary_of("held out", [row for row in rows if row["held_out"]]))
