@@ -204,7 +204,24 @@ Collectives::~Collectives() = default;
 int Collectives::rank() const { return impl_->communicator.rank(); }
 int Collectives::size() const { return impl_->communicator.size(); }
 
-std::shared_ptr<std::byte> Collectives::allocate(int64_t bytes) { return impl_->host.allocate(bytes); }
+namespace {
+
+std::shared_ptr<std::byte> allocate_among(Communicator& ranks, const std::vector<Collectives*>& groups, int64_t bytes) {
+  const std::vector<int> on_host = ranks.ranks_of_own_host();
+  if (on_host.size() == 1) return allocate_aligned(bytes);  // nobody looks, and memory of its own may have large pages
+  const std::shared_ptr<SharedMemory> memory = ranks.share(bytes);
+  std::vector<int> numbers;
+  for (const int rank : on_host) numbers.push_back(ranks.shown_rank(rank));
+  for (Collectives* const group : groups) group->add_memory(memory, bytes, numbers);
+  const auto own = std::find(on_host.begin(), on_host.end(), ranks.rank());
+  return {memory, memory->part(static_cast<int>(own - on_host.begin()))};
+}
+
+}  // namespace
+
+std::shared_ptr<std::byte> Collectives::allocate(int64_t bytes) {
+  return allocate_among(impl_->communicator, {this}, bytes);
+}
 
 void Collectives::add_memory(const std::shared_ptr<SharedMemory>& memory, int64_t bytes,
                              const std::vector<int>& numbers) {
@@ -213,14 +230,9 @@ void Collectives::add_memory(const std::shared_ptr<SharedMemory>& memory, int64_
 
 std::shared_ptr<std::byte> allocate_for_groups(Communicator& ranks,
                                                const std::vector<std::shared_ptr<Collectives>>& groups, int64_t bytes) {
-  const std::vector<int> on_host = ranks.ranks_of_own_host();
-  if (on_host.size() == 1) return allocate_aligned(bytes);  // nobody looks, and memory of its own may have large pages
-  const std::shared_ptr<SharedMemory> memory = ranks.share(bytes);
-  std::vector<int> numbers;
-  for (const int rank : on_host) numbers.push_back(ranks.shown_rank(rank));
-  for (const std::shared_ptr<Collectives>& group : groups) group->add_memory(memory, bytes, numbers);
-  const auto own = std::find(on_host.begin(), on_host.end(), ranks.rank());
-  return {memory, memory->part(static_cast<int>(own - on_host.begin()))};
+  std::vector<Collectives*> all;
+  for (const std::shared_ptr<Collectives>& group : groups) all.push_back(group.get());
+  return allocate_among(ranks, all, bytes);
 }
 
 CollectiveId Collectives::prepare(const CollectiveSpec& spec) {

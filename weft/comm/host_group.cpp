@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "weft/base/error.h"
-#include "weft/tensor/tensor.h"
 
 namespace weft::comm {
 
@@ -15,15 +14,6 @@ HostGroup::HostGroup(Communicator& communicator) : communicator_(communicator) {
   for (int rank = 0; rank < communicator.size(); ++rank)
     if (members[static_cast<size_t>(rank)].host_index == me.host_index) ranks_.push_back(rank);
   boards_ = communicator.share(sizeof(Board));
-}
-
-std::shared_ptr<std::byte> HostGroup::allocate(int64_t bytes) {
-  if (size() == 1) return allocate_aligned(bytes);  // nobody looks, and memory of its own may have large pages
-  const std::shared_ptr<SharedMemory> memory = communicator_.share(bytes);
-  std::vector<int> numbers;
-  for (const int rank : ranks_) numbers.push_back(communicator_.shown_rank(rank));
-  add_memory(memory, bytes, numbers);
-  return {memory, memory->part(self_)};
 }
 
 void HostGroup::add_memory(const std::shared_ptr<SharedMemory>& memory, int64_t bytes,

@@ -15,7 +15,7 @@ namespace weft::comm {
 
 /// Where an operand lies, so that a peer finds it in its own view.
 struct Location {
-  int64_t region = -1;  // number of the call of allocate() or add_memory(); -1: in none
+  int64_t region = -1;  // number of the call of add_memory(); -1: in none
   int64_t offset = 0;
   friend bool operator==(const Location&, const Location&) = default;
 };
@@ -28,9 +28,8 @@ class HostGroup {
   int self() const { return self_; }  // local rank
   int rank_of(int local) const { return ranks_[static_cast<size_t>(local)]; }
 
-  std::shared_ptr<std::byte> allocate(int64_t bytes);
-  /// Takes memory that more ranks of the host share as if allocate() had given it. `numbers`: which rank of the whole
-  /// run each part is of; these ranks are among them.
+  /// Memory of ranks of the host in which operands may lie from now on. `numbers`: which rank of the whole run each
+  /// part is of; the ranks of the group are among them. All of these call it, in the same order.
   void add_memory(const std::shared_ptr<SharedMemory>& memory, int64_t bytes, const std::vector<int>& numbers);
   /// Of `bytes` bytes from `data` on.
   Location locate(const void* data, int64_t bytes) const;
