@@ -5,7 +5,8 @@ of batches, on one rank, as a Markdown table of errors. `--json FILE` keeps all 
 The ops of a model are measured just before its rows (`weft rates --ops`) into a cache of this benchmark's own: at the
 smallest and the largest batch, so that the batch between is interpolated. A fifth of the models, chosen by a hash of their
 names, comes last and is left out of that altogether. Their rows are predicted without the times of equal shapes, too
-(`--interpolate`): their errors stand in a column of their own. Each row is predicted before it is measured. An error is predicted over measured, less one.
+(`--interpolate`): their errors stand in a column of their own. Each row is predicted before it is measured. An error is
+predicted over measured, less one.
 
   benchmarks/prediction.py --out build/prediction                        # all models: about an hour on two cores
   benchmarks/prediction.py --out build/prediction --only lenet5 --only resnet18 --precision f32 --seconds 2

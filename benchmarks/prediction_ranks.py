@@ -21,7 +21,7 @@ import subprocess
 import sys
 
 from peer_settings import processor
-from sides import ROOT, SideFailed, measure_ops, run_json
+from sides import PIPELINE_SCHEDULES, ROOT, SideFailed, measure_ops, run_json
 
 LINKS = str(ROOT / "tools/shaped_links.sh")
 MODELS = {"transformer_lm": ("128", 16), "resnet18": ("3,64,64", 32), "alexnet": ("3,128,128", 32)}
@@ -33,7 +33,7 @@ STRATEGIES = {
     "zero 3": ["shard.zero=3"],
     "tensor 2": ["mesh.tensor=2"],
     **{f"pipeline 2, {schedule}": ["mesh.pipeline=2", f"pipeline.schedule={schedule}"]
-       for schedule in ("gpipe", "1f1b", "interleaved", "zero_bubble", "zero_bubble_v")},
+       for schedule in PIPELINE_SCHEDULES},
 }
 
 

@@ -48,6 +48,9 @@ def human(count):
         count /= 1000
 
 
+PIPELINE_SCHEDULES = ("gpipe", "1f1b", "interleaved", "zero_bubble", "zero_bubble_v")
+
+
 class Case(NamedTuple):
     model: str
     shape: str

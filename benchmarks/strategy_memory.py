@@ -17,7 +17,7 @@ import statistics
 import sys
 
 from peer_settings import processor
-from sides import ROOT, SideFailed, run_json
+from sides import PIPELINE_SCHEDULES, ROOT, SideFailed, run_json
 
 # Input per sample, samples in all ranks' batch, and options of the model.
 NETWORKS = {
@@ -28,20 +28,22 @@ NETWORKS = {
     "seq2seq_attention": ("64", 32, ["model.width=512"]),
     "mixture": ("128", 16, ["model.experts=4"]),
 }
-SCHEDULES = ("gpipe", "1f1b", "interleaved", "zero_bubble", "zero_bubble_v")
 
 
-def strategies_of(ranks):
+def strategies_of(network, ranks):
     """Settings by the strategy's name."""
     rows = {f"data {ranks}": ["late_multiply=false"]}
     rows |= {f"data {ranks}, ZeRO {level}": [f"shard.zero={level}"] for level in (1, 2, 3)}
     rows[f"tensor {ranks}"] = [f"mesh.tensor={ranks}"]
     rows[f"tensor {ranks} by sequence"] = [f"mesh.tensor={ranks}", "shard.sequence=true"]
     rows |= {f"pipeline {ranks}, {schedule}": [f"mesh.pipeline={ranks}", f"pipeline.schedule={schedule}", "pipeline.micro_batches=4"]
-             for schedule in SCHEDULES}
+             for schedule in PIPELINE_SCHEDULES}
     if ranks == 4:
         rows["data 2 x tensor 2"] = ["mesh.tensor=2"]
         rows["data 2 x pipeline 2"] = ["mesh.pipeline=2", "pipeline.micro_batches=4"]
+    if network == "mixture":
+        divided = [f"data {ranks}"] + (["data 2 x tensor 2"] if ranks == 4 else [])
+        rows |= {f"{name}, experts divided": rows[name] + ["shard.experts=data"] for name in divided}
     return rows
 
 
@@ -64,7 +66,7 @@ def measure_row(network, ranks, strategy, arguments):
     model = "transformer_lm" if network == "mixture" else network
     command = ["mpirun", "-n", ranks, "--oversubscribe", "--bind-to", "none", arguments.weft, "bench", model, "--input", shape,
                "--batch", batch, "--threads", 1, "--seconds", arguments.seconds, "--json"]
-    for setting in options + strategies_of(ranks)[strategy]:
+    for setting in options + strategies_of(network, ranks)[strategy]:
         command += ["--set", setting]
     bench = run_json(command, threads=1)
     return {"network": network, "strategy": strategy, "planned_bytes": bench["memory_of_ranks"]["planned_bytes"] / ranks,
@@ -105,7 +107,7 @@ def main():
     failed = 0
     for network in arguments.only:
         for ranks in arguments.ranks:
-            for strategy in strategies_of(ranks):
+            for strategy in strategies_of(network, ranks):
                 if any((row["network"], row["strategy"]) == (network, strategy) for row in rows):
                     continue
                 try:

@@ -121,10 +121,10 @@ struct Benched {
   bool forward = false;
   CountedWork work = {};
   int64_t total_bytes = 0;
-  int64_t program_bytes = 0;   // beside them
-  int64_t reduced_bytes = 0;   // over the ranks, in each step, of this one's operands
-  int64_t gathered_bytes = 0;  // from the ranks, likewise
-  std::string pipeline = {};   // lines about each rank of one
+  int64_t graph_and_kernel_bytes = 0;  // beside them, estimated
+  int64_t reduced_bytes = 0;           // over the ranks, in each step, of this one's operands
+  int64_t gathered_bytes = 0;          // from the ranks, likewise
+  std::string pipeline = {};           // lines about each rank of one
 
   std::string title() const {
     return fmt::format("{} {} {}, {}batch {}, {}, {}{} threads", spec.model.name, to_string(Shape(input.shape)),
@@ -156,7 +156,7 @@ struct Benched {
             {"gathered_bytes", gathered_bytes},
             {"planned_peak_bytes", compiled.plan.arena_bytes},
             {"planned_total_bytes", total_bytes},
-            {"graph_and_kernel_bytes", program_bytes},
+            {"graph_and_kernel_bytes", graph_and_kernel_bytes},
             {"recomputed_nodes", compiled.recompute.nodes},
             {"recomputed_flops", batches * compiled.recompute.flops},
             {"offloaded_bytes", batches * compiled.recompute.offloaded_bytes},
@@ -245,7 +245,7 @@ Benched work_of(program::PlannedStep& planned, int ranks) {
   exchange(compiled.graph, /*completes=*/false, batches - 1);
   exchange(compiled.graph, /*completes=*/true, 1);
   benched.total_bytes = planned.total_bytes();
-  benched.program_bytes = planned.graph_and_kernel_bytes();
+  benched.graph_and_kernel_bytes = planned.graph_and_kernel_bytes();
   if (const CompiledStep* update = planned.compiled_update()) {  // after which the states are bound again, once
     benched.work.add(count_work(update->graph, update->plan), 1);
     benched.work.add(count_work_when_bound(compiled.graph, compiled.plan), 1);
@@ -276,7 +276,7 @@ int bench_command(const Library& library, const BenchOptions& options, comm::Com
     code = growth.code();
   });
   // Of pages that ranks share each counts a part, not always an equal one: what they take together says more.
-  std::vector<double> of_ranks{static_cast<double>(benched.total_bytes + benched.program_bytes),
+  std::vector<double> of_ranks{static_cast<double>(benched.total_bytes + benched.graph_and_kernel_bytes),
                                static_cast<double>(grown - code)};
   if (communicator != nullptr) comm::all_reduce_sum(*communicator, of_ranks, "memory of all ranks");
   if (!is_first) return 0;
