@@ -8,14 +8,18 @@ names, comes last and is left out of that altogether. Their rows are predicted w
 (`--interpolate`): their errors stand in a column of their own. Each row is predicted before it is measured. An error is
 predicted over measured, less one.
 
-  benchmarks/prediction.py --out build/prediction                        # all models: about an hour on two cores
+All of that is done in rounds, each with ops measured anew, and a row tells of the round with the median error: a shared
+machine may slow down between the ops and the step.
+
+  benchmarks/prediction.py --out build/prediction                        # all models: one to two hours on two cores
   benchmarks/prediction.py --out build/prediction --only lenet5 --only resnet18 --precision f32 --seconds 2
 
-The machine has to be quiet: other programs make measured steps slower, and predictions know nothing of them. What is
-measured already is not measured again with --goes-on.
+The machine has to be quiet: other programs make measured steps slower, and predictions know nothing of them. A precision
+that the processor lacks is left out. What is measured already is not measured again with --goes-on.
 """
 import argparse
 import hashlib
+import itertools
 import json
 import os
 import pathlib
@@ -57,6 +61,26 @@ def measure_row(model, held_out, precision, batch, arguments):
             "error": plan["step_seconds"]["expected"] / bench["median_step_seconds"] - 1}
 
 
+def median_rounds(rows):
+    """Of each row the round with the median error: the lower one of an even number."""
+    rounds = {}
+    for row in rows:
+        rounds.setdefault((row["model"], row["precision"], row["batch"]), []).append(row)
+    return [sorted(same, key=lambda row: row["error"])[(len(same) - 1) // 2] for same in rounds.values()]
+
+
+def precisions_here(arguments):
+    """Those that the processor has; says which it lacks."""
+    have = []
+    for precision in arguments.precision:
+        try:
+            run_json([arguments.weft, "plan", "mlp", "--precision", precision, "--json"])
+            have.append(precision)
+        except SideFailed as failure:
+            print(f"prediction: {precision} is left out: {failure}", file=sys.stderr)
+    return have
+
+
 def row_text(row):
     low, expected, high = (1e3 * row["predicted"][key] for key in ("low", "expected", "high"))
     error = f"{100 * row['error']:+.1f} %"
@@ -75,13 +99,28 @@ def summary_of(name, rows):
             f"({worst['model']}, {worst['precision']}, batch {worst['batch']}); within the range of 80 %: {held} of {len(rows)}")
 
 
+def noise_of(rows):
+    """By how much the measured steps of a row differ between rounds: no prediction can be nearer."""
+    rounds = {}
+    for row in rows:
+        rounds.setdefault((row["model"], row["precision"], row["batch"]), []).append(row["measured"])
+    middles = [(same, statistics.median(same)) for same in rounds.values() if len(same) > 1]
+    off = [abs(one / middle - 1) for same, middle in middles for one in same if one != middle]
+    if not off:
+        return "one round: how the machine's pace changes is not known"
+    return (f"measured steps of other rounds differ from a row's median one by {100 * statistics.median(off):.1f} % in the "
+            f"median, by {100 * max(off):.1f} % at worst")
+
+
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=pathlib.Path, required=True, metavar="DIR")
     parser.add_argument("--only", action="append", metavar="MODEL", help="a model; repeatable; default: all")
     parser.add_argument("--precision", action="append", choices=["f32", "bf16"], help="repeatable; default: both")
-    parser.add_argument("--seconds", type=float, default=5, help="how long a row's steps are measured")
-    parser.add_argument("--rate-seconds", type=float, default=60, help="for the ops of a model, at most")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=3, help="how long a row's steps are measured in a round")
+    parser.add_argument("--rate-seconds", type=float, default=30,
+                        help="for the ops of a model in a round, at most")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--goes-on", action="store_true", help="keep rows that --out holds")
     parser.add_argument("--weft", default=str(ROOT / "build/weft"))
@@ -90,39 +129,41 @@ def parse_arguments():
     return arguments
 
 
+def chosen_models(arguments):
+    models = [model["name"] for model in run_json([arguments.weft, "models", "--json"]) if model["name"] not in LEFT_OUT]
+    if unknown := set(arguments.only or []) - set(models):
+        sys.exit(f"prediction: there is no model '{sorted(unknown)[0]}'")
+    held_out = held_out_of(models)
+    return sorted((name for name in models if name in (arguments.only or models)), key=lambda name: name in held_out), held_out
+
+
 def main():
     arguments = parse_arguments()
     arguments.out.mkdir(parents=True, exist_ok=True)
-    os.environ["WEFT_CACHE_DIR"] = str(arguments.out / "cache")
-    listed = run_json([arguments.weft, "models", "--json"])
-    models = [model["name"] for model in listed if model["name"] not in LEFT_OUT]
-    held_out = held_out_of(models)
-    if arguments.only:
-        if unknown := set(arguments.only) - set(models):
-            sys.exit(f"prediction: there is no model '{sorted(unknown)[0]}'")
-        models = [name for name in models if name in arguments.only]
+    models, held_out = chosen_models(arguments)
     kept = arguments.out / "rows.json"
     rows = json.loads(kept.read_text()) if arguments.goes_on and kept.exists() else []
-    print(HEADER)
-    done = {(row["model"], row["precision"], row["batch"]) for row in rows}
-    for row in rows:
-        print(row_text(row))
-    for model in sorted(models, key=lambda name: name in held_out):
+    done = {(row["round"], row["model"], row["precision"], row["batch"]) for row in rows}
+    precisions = precisions_here(arguments)
+    for number, model in itertools.product(range(1, arguments.rounds + 1), models):
+        os.environ["WEFT_CACHE_DIR"] = str(arguments.out / f"cache-{number}")
         batches = batches_of(model)
-        missing = [(precision, batch) for precision in arguments.precision for batch in batches
-                   if (model, precision, batch) not in done]
+        missing = [(precision, batch) for precision in precisions for batch in batches
+                   if (number, model, precision, batch) not in done]
         if missing and model not in held_out:
-            measure_ops(model, size_of(model)[0], [batches[0], batches[-1]], arguments.precision, arguments)
+            measure_ops(model, size_of(model)[0], [batches[0], batches[-1]], precisions, arguments)
         for precision, batch in missing:
             try:
-                rows.append(measure_row(model, model in held_out, precision, batch, arguments))
-                print(row_text(rows[-1]), flush=True)
+                rows.append({"round": number, **measure_row(model, model in held_out, precision, batch, arguments)})
+                print(f"round {number}: {row_text(rows[-1])}", file=sys.stderr, flush=True)
             except SideFailed as failure:
                 print(f"prediction: {model}, {precision}, batch {batch}: {failure}", file=sys.stderr)
             kept.write_text(json.dumps(rows, indent=1) + "\n")
-    print()
-    print(summary_of("known", [row for row in rows if not row["held_out"]]))
-    print(summary_of("held out", [row for row in rows if row["held_out"]]))
+    middle = median_rounds(rows)
+    print("\n".join([HEADER, *map(row_text, middle), ""]))
+    print(summary_of("known", [row for row in middle if not row["held_out"]]))
+    print(summary_of("held out", [row for row in middle if row["held_out"]]))
+    print(noise_of(rows))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@
     python3 tools/oversubscribed_ranks.py --weft build/weft                 # 64 ranks, and 32 beside a busy process, 5 runs each
     python3 tools/oversubscribed_ranks.py --weft build/weft --ranks 16 --runs 1
 
-Prints a line per run. Exit code 1 where a run did not end by itself with code 0, or said that a rank was lost; 77 where
+Prints a line per run, and all that a run said where it went wrong. Exit code 1 where a run did not end by itself with code 0, or said that a rank was lost; 77 where
 there is no mpirun.
 """
 import argparse
@@ -23,7 +23,7 @@ BUSY = "while :; do :; done"
 
 
 def train(weft, folder, ranks, steps, limit):
-    """The words of a run that went wrong; its seconds and an empty text where it did not."""
+    """The seconds of a run, and what it said where it went wrong."""
     run = f"{folder}/run"
     command = [weft, "launch", "-n", str(ranks), "--", "train", "--model", "mlp", "--data", DATA, "--run", run, "--batch",
                str(4 * ranks), "--max-steps", str(steps), "--epochs", "1000000", "--threads", "1", "--quiet",
@@ -37,8 +37,8 @@ def train(weft, folder, ranks, steps, limit):
     finally:
         shutil.rmtree(run, ignore_errors=True)
     seconds = time.time() - begin
-    wrong = next((line for line in done.stderr.splitlines() if LOST.search(line)), "")
-    return seconds, wrong or ("" if done.returncode == 0 else f"exit code {done.returncode}: {done.stderr.strip()[-500:]}")
+    is_right = done.returncode == 0 and not LOST.search(done.stderr)
+    return seconds, "" if is_right else f"exit code {done.returncode}, said:\n{done.stderr.strip()}"
 
 
 def main():

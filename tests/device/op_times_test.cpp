@@ -134,9 +134,13 @@ TEST_F(OpTimesTest, TheFileGathersWhatSeveralProgramsMeasure) {
   OpTimes one(rates()), other(rates());
   measure(one, product(512), "fast", 2);
   measure(other, product(64), "fast", 3);
+  one.overhead = {.seconds_per_node = 5e-7, .steps = 2};
+  other.overhead = {.seconds_per_node = 3e-5, .steps = 1};  // beside other programs
   file.add(one);
   file.add(other);
   EXPECT_EQ(file.read({}).size(), 2u);
+  EXPECT_EQ(file.read({}).overhead.seconds_per_node, 5e-7);
+  EXPECT_EQ(file.read({}).overhead.steps, 3);
   EXPECT_EQ(OpTimesFile(folder_ / "cache", "there").read({}).size(), 0u);
 }
 

@@ -11,7 +11,7 @@
 #include <chrono>
 #include <thread>
 
-namespace weft::cli_tests {
+namespace weft::launch {
 namespace {
 
 using ::testing::ElementsAre;
@@ -25,9 +25,9 @@ constexpr const char* kTable =
     "   3: 01004D0A:A0C8 05004D0A:0401 01 0000005A:00000000 01:000001F4 00000005     0        0 99 2 0 409 4 30 1 7\n";
 
 TEST(StalledConnections, AreThoseOfTheProcessThatSendAgainAndAgain) {
-  EXPECT_THAT(launch::stalled_peers_in(kTable, {"71", "72", "73"}, 5), ElementsAre("10.77.0.3"));
-  EXPECT_THAT(launch::stalled_peers_in(kTable, {"71", "72", "73"}, 1), ElementsAre("10.77.0.3", "10.77.0.2"));
-  EXPECT_THAT(launch::stalled_peers_in(kTable, {"71", "72", "73"}, 6), IsEmpty());
+  EXPECT_THAT(stalled_peers_in(kTable, {"71", "72", "73"}, 5), ElementsAre("10.77.0.3"));
+  EXPECT_THAT(stalled_peers_in(kTable, {"71", "72", "73"}, 1), ElementsAre("10.77.0.3", "10.77.0.2"));
+  EXPECT_THAT(stalled_peers_in(kTable, {"71", "72", "73"}, 6), IsEmpty());
 }
 
 TEST(StalledConnections, HaveAddressesOfVersion6Too) {
@@ -35,7 +35,7 @@ TEST(StalledConnections, HaveAddressesOfVersion6Too) {
       "   0: 00000000000000000000000001000000:A0C2 B80D0120000000000000000002000000:0401 01 0000005A:00000000 "
       "01:000001F4 "
       "00000007     0        0 71 2 0 409 4 30 1 7\n";
-  EXPECT_THAT(launch::stalled_peers_in(line, {"71"}, 5), ElementsAre("2001:db8::2"));
+  EXPECT_THAT(stalled_peers_in(line, {"71"}, 5), ElementsAre("2001:db8::2"));
 }
 
 /// Two ends of a connection within this process.
@@ -76,16 +76,16 @@ class Connection {
 TEST(StalledConnections, AreFoundInAProcess) {
   const Connection connection;
   connection.send();
-  EXPECT_THAT(launch::stalled_peers(getpid(), 1), IsEmpty());
+  EXPECT_THAT(stalled_peers(getpid(), 1), IsEmpty());
   connection.cut();
   connection.send();
   std::vector<std::string> stalled;
   for (int look = 0; look < 500 && stalled.empty(); ++look) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    stalled = launch::stalled_peers(getpid(), 2);
+    stalled = stalled_peers(getpid(), 2);
   }
   EXPECT_THAT(stalled, ElementsAre("127.0.0.1"));
 }
 
 }  // namespace
-}  // namespace weft::cli_tests
+}  // namespace weft::launch

@@ -72,6 +72,11 @@ OpWork work_of(const NodeSignature& node, const std::string& kernel) {
   return work;
 }
 
+StepOverhead least_of(const StepOverhead& a, const StepOverhead& b) {
+  if (a.steps == 0 || b.steps == 0) return a.steps == 0 ? b : a;
+  return {.seconds_per_node = std::min(a.seconds_per_node, b.seconds_per_node), .steps = a.steps + b.steps};
+}
+
 void OpTimes::add(const std::string& key, OpTime time) {
   groups_ = {};
   const std::string place = key_of(key, time.work.kernel);

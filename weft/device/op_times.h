@@ -45,6 +45,8 @@ struct StepOverhead {
   double seconds_per_node = 0;  // the least of all steps
   int64_t steps = 0;            // that were measured; 0: not known
 };
+/// Of all steps of both: other programs only ever make it more.
+StepOverhead least_of(const StepOverhead& a, const StepOverhead& b);
 
 class OpTimes {
  public:

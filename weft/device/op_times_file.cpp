@@ -131,7 +131,7 @@ void OpTimesFile::add(const OpTimes& times) const {
   OpTimes all = read({});
   for (const auto& [key, time] : times.all()) all.add(key.substr(key.find('\n') + 1), time);
   if (times.rates()) all.set_rates(*times.rates());
-  if (times.overhead.steps > 0) all.overhead = times.overhead;
+  all.overhead = least_of(all.overhead, times.overhead);
   write_atomically(file_, print_op_times(all, machine_));
 }
 

@@ -24,8 +24,8 @@ class OpTimesFile {
   const std::filesystem::path& file() const { return file_; }
   /// Empty where there is no file, and, after a line to `note`, where it cannot be used.
   OpTimes read(const Note& note) const;
-  /// Adds to what the file holds by now, whole or not at all; the rates and the overhead are those of `times`. A file
-  /// that cannot be used is replaced. Error(io).
+  /// Adds to what the file holds by now, whole or not at all; the rates are those of `times`, the overhead is the
+  /// least of both. A file that cannot be used is replaced. Error(io).
   void add(const OpTimes& times) const;
 
  private:

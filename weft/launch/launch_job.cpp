@@ -32,6 +32,8 @@ constexpr int kResends = 2;                          // fewer happen on any link
 class Started {
  public:
   void look(const ChildProcess& mpirun) {
+    // The number of one that has ended may soon be that of another job's rank.
+    std::erase_if(programs_, [](const auto& started) { return !lives(started.first, started.second); });
     bool has_ranks = false;
     for (const pid_t child : mpirun.children()) {
       const std::filesystem::path program = program_of(child);

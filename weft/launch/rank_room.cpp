@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
+
 #include "weft/base/error.h"
 #include "weft/base/say.h"
 #include "weft/launch/ask_hosts.h"
@@ -64,6 +66,10 @@ bool lost_a_rank(const JobEnd& end) {
 
 std::string describe(const JobEnd& end) {
   if (end.launcher_killed) return fmt::format("mpirun was killed by signal {}", end.code - 128);
+  // While ranks still start, mpirun does not say which one.
+  if (!end.lost && end.code > 128)
+    return fmt::format("a rank was ended by signal {} ({}) (exit code {})", end.code - 128, strsignal(end.code - 128),
+                       end.code);
   if (!end.lost) return fmt::format("a rank was lost (exit code {})", end.code);
   if (end.lost->rank < 0) return fmt::format("host '{}' {}", end.lost->host, end.lost->reason);
   return fmt::format("rank {} on host '{}' {} (exit code {})", end.lost->rank, end.lost->host,

@@ -115,12 +115,12 @@ class StepMeasurement {
       times_.add(key.first, std::move(time));
     }
     if (planned_.choice().batches > 1) return;  // of a step of several, the rest is not that of one
-    StepOverhead& overhead = times_.overhead;
+    // Going from node to node takes no longer than a kernel without work. What a large step has above that comes of the
+    // machine's pace, which changed between its runs.
     const double own =
-        std::max(0.0, report_.step_seconds - typical) / static_cast<double>(std::max<int64_t>(1, report_.nodes));
-    // Other programs only ever make it more.
-    overhead.seconds_per_node = overhead.steps == 0 ? own : std::min(overhead.seconds_per_node, own);
-    ++overhead.steps;
+        std::clamp((report_.step_seconds - typical) / static_cast<double>(std::max<int64_t>(1, report_.nodes)), 0.0,
+                   times_.rates()->call_seconds);
+    times_.overhead = least_of(times_.overhead, {.seconds_per_node = own, .steps = 1});
   }
 
   program::PlannedStep& planned_;
