@@ -20,7 +20,7 @@ struct LaunchedJob {
 struct JobEnd {
   int code = 0;                  // 128 and a signal's number where mpirun or a rank was killed
   bool launcher_killed = false;  // mpirun itself
-  std::optional<LostRank> lost;
+  std::optional<LostRank> lost = {};
 };
 
 /// Runs it until no rank of this host is left. What asks this program to stop (`interrupted`) is handed to one of the
