@@ -184,6 +184,24 @@ TEST_F(Launch, ARankLostBeforeTheRunHasItsSpecLeavesAsManyAsDivideTheBatch) {
   EXPECT_NE(outcome.err.find("start 2 of at most 2, on "), std::string::npos) << outcome.err;
 }
 
+TEST_F(Launch, WhereMpirunCannotStartARankNothingIsTriedAgainWithFewer) {
+  fs::create_directories(path("bin"));
+  write_all(
+      path("bin/mpirun"),
+      "#!/bin/bash\necho called >> calls\ndashes=$(printf -- '-%.0s' {1..74})\n"
+      "printf '%s\\n' $dashes 'mpirun was unable to launch the specified application as it encountered an error:' "
+      "'' 'Error: system limit exceeded on number of processes that can be started' 'Node: vm' '' "
+      "'when attempting to start process rank 10.' $dashes >&2\nexit 137\n");
+  fs::permissions(path("bin/mpirun"), fs::perms::owner_all);
+  const Outcome outcome = Process({"launch", "-n", "64", "--restarts", "3", "--", "train", "demo", "--run", "r"},
+                                  directory_, -1, {"PATH=" + path("bin").string() + ":/usr/bin:/bin"})
+                              .wait();
+  expect_error(outcome, 1,
+               "rank 10 on host 'vm' could not be started: system limit exceeded on number of processes that can be "
+               "started; start fewer ranks there");
+  EXPECT_EQ(read_all(path("calls")), "called\n");
+}
+
 /// What an mpirun that starts nothing gets, where weft launch is told to stop.
 class StoppedLaunch : public Launch {
  protected:

@@ -36,6 +36,24 @@ TEST(LaunchReports, WhoWasLostIsReadFromWhatMpirunSays) {
   EXPECT_EQ(cut->host, "c");
 }
 
+TEST(LaunchReports, WhoCouldNotBeStartedIsReadFromWhatMpirunSays) {
+  const std::string dashes(74, '-');
+  std::vector<std::string> lines;
+  LaunchReports reports([&](std::string_view line) { lines.emplace_back(line); });
+  reports.add(
+      dashes +
+      "\nmpirun was unable to launch the specified application as it encountered an error:\n\nError: system limit "
+      "exceeded on number of processes that can be started\nNode: vm\n\nwhen attempting to start process rank "
+      "10.\n\nThis can be resolved by either asking\n" +
+      dashes + "\n");
+  reports.finish();
+  EXPECT_EQ(
+      reports.unstarted(),
+      "rank 10 on host 'vm' could not be started: system limit exceeded on number of processes that can be started");
+  EXPECT_FALSE(reports.lost());
+  EXPECT_TRUE(lines.empty()) << testing::PrintToString(lines);
+}
+
 TEST(LaunchReports, AHostThatIsCutOffNamesItself) {
   LaunchReports reports([](std::string_view) {});
   reports.add(

@@ -25,6 +25,7 @@ TEST(JobEnds, AreLossesWhereARankWasKilledOrMissed) {
   EXPECT_TRUE(lost_a_rank({.code = 1, .lost = LostRank{.rank = 2, .host = "b"}}));
   EXPECT_FALSE(lost_a_rank({.code = 1}));  // the training itself has failed
   EXPECT_FALSE(lost_a_rank({.code = 0}));
+  EXPECT_FALSE(lost_a_rank({.code = 137, .unstarted = "rank 10 on host 'a' could not be started: ..."}));
 }
 
 TEST(RankRoom, OfThisHostASlotIsTakenAwayButForAKilledLauncher) {

@@ -228,6 +228,9 @@ int launch_here(const Library& library, const LaunchOptions& options, const std:
     job.words.insert(job.words.begin(), program);
     const launch::JobEnd end = launch::run_job(job, [&] { return interrupt.requested(); });
     if (interrupt.requested()) return train::kInterruptedExitCode;
+    if (!end.unstarted.empty())
+      fail(ErrorKind::io, "{}; start fewer ranks there, or raise the limits of processes and files (`ulimit -u -n`)",
+           end.unstarted);
     if (!launch::lost_a_rank(end)) return end.code;
     if (start == options.restarts) {
       say(describe(end) +

@@ -169,7 +169,8 @@ JobEnd run_job(const LaunchedJob& job, const std::function<bool()>& interrupted)
   const std::optional<LostRank> said = reports.lost();
   return {.code = mpirun.exit_code(),
           .launcher_killed = mpirun.was_killed() && !is_over,
-          .lost = said ? said : unreachable};
+          .lost = said ? said : unreachable,
+          .unstarted = reports.unstarted()};
 }
 
 }  // namespace weft::launch

@@ -21,6 +21,7 @@ struct JobEnd {
   int code = 0;                  // 128 and a signal's number where mpirun or a rank was killed
   bool launcher_killed = false;  // mpirun itself
   std::optional<LostRank> lost = {};
+  std::string unstarted = {};  // which rank mpirun could not start, and why; the code is then one of mpirun's own
 };
 
 /// Runs it until no rank of this host is left. What asks this program to stop (`interrupted`) is handed to one of the

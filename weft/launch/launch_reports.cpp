@@ -82,6 +82,14 @@ std::optional<LostRank> lost_rank_in(const std::vector<std::string>& paragraph) 
   return std::nullopt;
 }
 
+std::string unstarted_rank_in(const std::vector<std::string>& paragraph) {
+  const std::string text = joined(paragraph);
+  if (text.find(" was unable to ") == std::string::npos) return "";
+  const std::string reason = between(text, "\nError: ", "\n"), rank = between(text, "process rank ", ".");
+  if (reason.empty() || rank.empty()) return "";
+  return fmt::format("rank {} on host '{}' could not be started: {}", rank, between(text, "\nNode: ", "\n"), reason);
+}
+
 void LaunchReports::add(std::string_view text) {
   rest_ += text;
   for (size_t end = 0; (end = rest_.find('\n')) != std::string::npos;) {
@@ -133,7 +141,9 @@ void LaunchReports::add_line(const std::string& line) {
 void LaunchReports::end_paragraph() {
   const std::optional<LostRank> lost = lost_rank_in(paragraph_);
   if (lost && !told_by_launcher_) told_by_launcher_ = lost;
-  if (!lost && !says_nothing_new(joined(paragraph_)))
+  const std::string unstarted = unstarted_rank_in(paragraph_);
+  if (unstarted_.empty()) unstarted_ = unstarted;
+  if (!lost && unstarted.empty() && !says_nothing_new(joined(paragraph_)))
     for (const std::string& line : paragraph_) pass_on(line);
   paragraph_.clear();
 }

@@ -1,5 +1,6 @@
 // What mpirun and its ranks write on stderr, passed on line by line, less what mpirun adds to what ranks have said
-// already, and with lines that come again and again counted; and which rank was lost, as it tells.
+// already, and with lines that come again and again counted; and which rank was lost or could not be started, as it
+// tells.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +23,9 @@ struct LostRank {
 std::optional<LostRank> silent_rank_in(std::string_view line);
 /// The paragraphs between dashes that mpirun writes.
 std::optional<LostRank> lost_rank_in(const std::vector<std::string>& paragraph);
+/// "rank 10 on host 'a' could not be started: system limit exceeded on number of processes that can be started", of
+/// such a paragraph; empty for others.
+std::string unstarted_rank_in(const std::vector<std::string>& paragraph);
 
 class LaunchReports {
  public:
@@ -32,6 +36,8 @@ class LaunchReports {
   void finish();
   /// Who was lost: as mpirun says, else whom most of the ranks missed.
   std::optional<LostRank> lost() const;
+  /// As unstarted_rank_in() has it; empty where mpirun could start all.
+  const std::string& unstarted() const { return unstarted_; }
 
  private:
   void add_line(const std::string& line);
@@ -45,6 +51,7 @@ class LaunchReports {
   std::string last_line_;               // that was passed on,
   int64_t alike_ = 0;                   // and how many times in a row it came
   std::optional<LostRank> told_by_launcher_;
+  std::string unstarted_;
   std::vector<std::pair<LostRank, int>> missed_;  // and by how many
   std::optional<LostRank> cut_off_;               // the host of a rank that hears nobody
 };

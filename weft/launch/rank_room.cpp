@@ -61,7 +61,7 @@ RankRoom find_room(const std::string& hosts, int ranks) {
 }
 
 bool lost_a_rank(const JobEnd& end) {
-  return end.code == kLostRankExitCode || end.code > 128 || (end.lost && end.code != 0);
+  return end.unstarted.empty() && (end.code == kLostRankExitCode || end.code > 128 || (end.lost && end.code != 0));
 }
 
 std::string describe(const JobEnd& end) {

@@ -24,7 +24,8 @@ struct RankRoom {
 /// reached. Where there are fewer slots than ranks, the hosts take more.
 RankRoom find_room(const std::string& hosts, int ranks);
 
-/// Whether a rank was killed, or found by the others to be gone; not where the training itself has failed.
+/// Whether a rank was killed, or found by the others to be gone; not where the training itself has failed, or mpirun
+/// could not start it.
 bool lost_a_rank(const JobEnd& end);
 /// "rank 1 on host 'b' was lost (exit code 137)"
 std::string describe(const JobEnd& end);
