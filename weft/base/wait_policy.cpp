@@ -12,6 +12,7 @@
 #include <memory>
 #include <sstream>
 #include <string>
+#include <system_error>
 
 #ifdef _OPENMP
 #include <omp.h>
@@ -138,7 +139,11 @@ class SpinWatch::Throttle {
 };
 
 SpinWatch::SpinWatch() {
-  if (kHasLibgomp && !user_has_chosen()) watcher_ = std::thread([this] { watch(); });
+  if (!kHasLibgomp || user_has_chosen()) return;
+  try {
+    watcher_ = std::thread([this] { watch(); });
+  } catch (const std::system_error&) {  // no thread is left for it: waits then spin as libgomp has it
+  }
 }
 
 SpinWatch::~SpinWatch() {
@@ -159,8 +164,13 @@ void SpinWatch::watch() {
   const auto interval = std::chrono::milliseconds(ContentionJudge::kIntervalMilliseconds);
   while (!changed_.wait_for(lock, interval, [this] { return ends_; })) {
     const bool is_contended = judge.judge(meter.measure());
-    if (is_contended && throttle == nullptr) throttle = std::make_unique<Throttle>();
     if (!is_contended) throttle.reset();
+    if (!is_contended || throttle != nullptr) continue;
+    try {
+      throttle = std::make_unique<Throttle>();
+    } catch (const std::system_error&) {
+      return;
+    }
   }
 }
 

@@ -8,13 +8,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <filesystem>
-#include <new>
 #include <string>
 #include <system_error>
 #include <vector>
 
 #include "weft/base/error.h"
+#include "weft/base/error_of.h"
 #include "weft/base/say.h"
 #include "weft/base/version.h"
 #include "weft/cli/command.h"
@@ -94,17 +93,9 @@ int run(int argc, char** argv, const Library& library) {
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);
     return report_usage(app, error, library);
-  } catch (const Error& error) {
+  } catch (...) {
+    const Error error = error_of(std::current_exception());
     return report(error.what(), error.exit_code());
-  } catch (const std::filesystem::filesystem_error& error) {
-    return report(fmt::format("cannot use '{}': {}; check the path", error.path1().string(), error.code().message()),
-                  1);
-  } catch (const std::system_error& error) {  // what fmt::print throws
-    return report(fmt::format("cannot write to standard output: {}", error.code().message()), 1);
-  } catch (const std::bad_alloc&) {
-    return report("out of memory; choose a smaller batch or model", 1);
-  } catch (const std::exception& error) {
-    return report(fmt::format("internal error: {}; please report this with the command you ran", error.what()), 1);
   }
 }
 

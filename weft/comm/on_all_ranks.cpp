@@ -1,12 +1,11 @@
 #include "weft/comm/on_all_ranks.h"
 
 #include <algorithm>
-#include <filesystem>
-#include <new>
 #include <optional>
 #include <vector>
 
 #include "weft/base/error.h"
+#include "weft/base/error_of.h"
 #include "weft/comm/exchange.h"
 #include "weft/comm/patience.h"
 
@@ -31,22 +30,6 @@ std::string outcome_of(const std::function<void()>& work) {
 }
 
 }  // namespace
-
-Error error_of(const std::exception_ptr& thrown) {
-  try {
-    std::rethrow_exception(thrown);
-  } catch (const Error& error) {
-    return error;
-  } catch (const std::filesystem::filesystem_error& error) {
-    return {ErrorKind::io,
-            fmt::format("cannot use '{}': {}; check the path", error.path1().string(), error.code().message())};
-  } catch (const std::bad_alloc&) {
-    return {ErrorKind::io, "out of memory; choose a smaller batch or model"};
-  } catch (const std::exception& error) {
-    return {ErrorKind::internal,
-            fmt::format("internal error: {}; please report this with the command you ran", error.what())};
-  }
-}
 
 int ranks_of_host(const comm::Communicator* ranks) {
   if (ranks == nullptr) return 1;

@@ -26,9 +26,6 @@ class SharedError : public Error {
   using Error::Error;
 };
 
-/// What is thrown now, with a message for users.
-Error error_of(const std::exception_ptr& thrown);
-
 /// Runs `work` on every rank; where it throws on any, all throw SharedError with the message of the first that failed,
 /// which that rank's name begins unless all failed alike. No exchange may be part of it. `what` names it in errors of
 /// the wait for the others. Alone, the error is what the work throws.

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "weft/base/error.h"
+#include "weft/base/error_of.h"
 #include "weft/base/say.h"
 #include "weft/comm/host_share.h"
 #include "weft/comm/mpi/launcher.h"
@@ -52,7 +53,7 @@ int run_ranks(comm::MpiSession& session, const std::function<int(comm::MpiSessio
     session.finish();
     return code;
   } catch (...) {
-    const Error error = comm::error_of(std::current_exception());
+    const Error error = error_of(std::current_exception());
     // That a rank is lost is found by all others; what else goes wrong is known here alone.
     const bool is_lost = error.kind() == ErrorKind::communication;
     if (!is_lost || session.claims_report())
