@@ -106,6 +106,9 @@ TEST_F(Ranks, ALaunchEndsWhereMpirunWaitsForNobody) {
   Process process(arguments, directory_, -1, {search});
   const Outcome outcome = process.wait();
   EXPECT_EQ(outcome.code, 128 + SIGKILL) << outcome.err;
+  EXPECT_NE(outcome.err.find("all ranks of this host have ended, and mpirun, which went on, was ended"),
+            std::string::npos)
+      << outcome.err;
 }
 
 TEST_F(Ranks, ALaunchedRunGoesOnWithoutARankThatWasKilled) {

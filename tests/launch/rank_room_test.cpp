@@ -15,6 +15,8 @@ TEST(JobEnds, AreDescribedByWhatIsKnown) {
   EXPECT_EQ(describe({.code = 75, .lost = LostRank{.rank = -1, .host = "b", .reason = "is cut off from all others"}}),
             "host 'b' is cut off from all others");
   EXPECT_EQ(describe({.code = 137}), "a rank was ended by signal 9 (Killed) (exit code 137)");
+  EXPECT_EQ(describe({.code = 137, .was_deserted = true}),
+            "all ranks of this host have ended, and mpirun, which went on, was ended (exit code 137)");
   EXPECT_EQ(describe({.code = 75}), "a rank was lost (exit code 75)");
   EXPECT_EQ(describe({.code = 137, .launcher_killed = true}), "mpirun was killed by signal 9");
 }

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "weft/launch/child_process.h"
+#include "weft/launch/lasting.h"
 #include "weft/launch/process_table.h"
 #include "weft/launch/stalled_connections.h"
 
@@ -26,6 +27,7 @@ constexpr std::chrono::seconds kLossPatience{3};
 constexpr std::chrono::seconds kRequestInterval{5};  // what mpirun gets before there are ranks it hands to nobody
 constexpr std::chrono::seconds kOrphanPatience{2};   // after the end of mpirun, for what it has started to end too
 constexpr std::chrono::seconds kStallPatience{6};    // longer than ranks wait for a sign of life
+constexpr std::chrono::milliseconds kTurn{200};      // between looks, at most
 constexpr int kResends = 2;                          // fewer happen on any link
 
 /// What mpirun has started on this host, looked up now and then: ranks, and what reaches other hosts.
@@ -43,11 +45,11 @@ class Started {
       has_ranks = has_ranks || program == own_program_;
     }
     had_ranks_ = had_ranks_ || has_ranks;
-    if (has_ranks || !had_ranks_) ranks_since_ = Clock::now();
+    without_ranks_.look(had_ranks_ && !has_ranks, Clock::now());
   }
 
   /// Once all ranks of this host have ended for so long while mpirun goes on.
-  bool is_deserted() const { return Clock::now() - ranks_since_ > kDesertedPatience; }
+  bool is_deserted() const { return without_ranks_.time() > kDesertedPatience; }
 
   /// A rank that runs; -1: none does.
   pid_t any_rank() const {
@@ -79,7 +81,7 @@ class Started {
   const std::filesystem::path own_program_ = program_of(getpid());
   std::map<pid_t, std::filesystem::path> programs_;
   bool had_ranks_ = false;
-  Clock::time_point ranks_since_ = Clock::now();
+  Lasting without_ranks_{kTurn};
 };
 
 /// Hands a job the wish that it stop with a checkpoint.
@@ -120,18 +122,18 @@ class Stall {
  public:
   void look(const ChildProcess& mpirun) {
     const std::vector<std::string> peers = stalled_peers(mpirun.process(), kResends);
-    if (std::find(peers.begin(), peers.end(), peer_) != peers.end()) return;
-    peer_ = peers.empty() ? "" : peers.front();
-    since_ = Clock::now();
+    const bool is_same = std::find(peers.begin(), peers.end(), peer_) != peers.end();
+    if (!is_same) peer_ = peers.empty() ? "" : peers.front();
+    same_.look(is_same, Clock::now());
   }
   std::optional<LostRank> lost_host() const {
-    if (peer_.empty() || Clock::now() - since_ < kStallPatience) return std::nullopt;
+    if (same_.time() < kStallPatience) return std::nullopt;
     return LostRank{.host = peer_, .reason = "cannot be reached any more: nothing gets through to it"};
   }
 
  private:
   std::string peer_;  // its address
-  Clock::time_point since_;
+  Lasting same_{kTurn};
 };
 
 void write_error_line(std::string_view line) {
@@ -149,16 +151,16 @@ JobEnd run_job(const LaunchedJob& job, const std::function<bool()>& interrupted)
   bool is_over = false;
   Stall stall;
   std::optional<LostRank> unreachable;
-  Clock::time_point lost_since = Clock::now();
+  Lasting has_lost(kTurn);
   for (int looks = 0; !mpirun.has_ended(); ++looks) {
     reports.add(mpirun.read());
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    if (!reports.lost()) lost_since = Clock::now();
     if (looks % 5 == 4) {
       started.look(mpirun);
       stall.look(mpirun);
+      has_lost.look(reports.lost().has_value(), Clock::now());
       if (!unreachable) unreachable = stall.lost_host();
-      is_over = is_over || unreachable || started.is_deserted() || Clock::now() - lost_since > kLossPatience;
+      is_over = is_over || unreachable || started.is_deserted() || has_lost.time() > kLossPatience;
       if (is_over) mpirun.send(SIGKILL);
     }
     if (interrupted()) stop.pass_on(mpirun, started);
@@ -170,6 +172,7 @@ JobEnd run_job(const LaunchedJob& job, const std::function<bool()>& interrupted)
   return {.code = mpirun.exit_code(),
           .launcher_killed = mpirun.was_killed() && !is_over,
           .lost = said ? said : unreachable,
+          .was_deserted = is_over && started.is_deserted(),
           .unstarted = reports.unstarted()};
 }
 

@@ -21,6 +21,7 @@ struct JobEnd {
   int code = 0;                  // 128 and a signal's number where mpirun or a rank was killed
   bool launcher_killed = false;  // mpirun itself
   std::optional<LostRank> lost = {};
+  bool was_deserted = false;   // all ranks of this host had ended, and mpirun, which went on, was ended
   std::string unstarted = {};  // which rank mpirun could not start, and why; the code is then one of mpirun's own
 };
 

@@ -66,6 +66,9 @@ bool lost_a_rank(const JobEnd& end) {
 
 std::string describe(const JobEnd& end) {
   if (end.launcher_killed) return fmt::format("mpirun was killed by signal {}", end.code - 128);
+  if (!end.lost && end.was_deserted)
+    return fmt::format("all ranks of this host have ended, and mpirun, which went on, was ended (exit code {})",
+                       end.code);
   // While ranks still start, mpirun does not say which one.
   if (!end.lost && end.code > 128)
     return fmt::format("a rank was ended by signal {} ({}) (exit code {})", end.code - 128, strsignal(end.code - 128),
