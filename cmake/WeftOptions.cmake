@@ -37,7 +37,7 @@ if(WEFT_SANITIZE)
   add_link_options(-fsanitize=${WEFT_SANITIZE})
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # gcc warns of what only the checks of a sanitizer seem to read or write.
-    target_compile_options(weft_build_options INTERFACE -Wno-maybe-uninitialized -Wno-stringop-overflow)
+    target_compile_options(weft_build_options INTERFACE -Wno-maybe-uninitialized -Wno-stringop-overflow -Wno-array-bounds)
   endif()
 endif()
 if(WEFT_FUZZ)
