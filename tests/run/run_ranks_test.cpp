@@ -119,13 +119,13 @@ TEST_F(RunOnRanks, ARankThatKeepsTheOthersWaitingIsNamed) {
   const Library slow = drawn_library<SlowlyDrawnData>(drawn_images(), kTraining, kTest);
   std::vector<std::string> notes;
   std::mutex mutex;
-  // 64 ms per step: some seconds.
+  // 64 ms per step: five times the two seconds between looks at the pace, of which three in a row must agree.
   const run::RunOutcome outcome = on_ranks(one_host(2), [&](run::RunOptions options) {
     options.note = [&](const std::string& line) {
       const std::lock_guard lock(mutex);
       notes.push_back(line);
     };
-    spec::RunSpec run = spec("lenet5", 24);
+    spec::RunSpec run = spec("lenet5", 36);
     run.evaluation.every_epochs = 0;
     return run::start_run(options.ranks->rank() == 1 ? slow : usual, run, path("run"), options);
   });

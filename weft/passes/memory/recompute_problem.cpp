@@ -27,6 +27,10 @@ RecomputeSimulator::RecomputeSimulator(const RecomputeProblem& problem)
     for (const int32_t buffer : problem.steps[index].writes)
       writer_[static_cast<size_t>(buffer)] = last[static_cast<size_t>(buffer)] = step;
   }
+  for (const RecomputeStep& step : problem.steps) {
+    works_.push_back(listed(step.reads, step.writes, step.in_place, step.workspace_bytes));
+    works_.push_back(listed(step.reads_again, step.writes_again, step.in_place_again, step.workspace_bytes_again));
+  }
   const int32_t fullest = find_fullest_step(last);
   is_passing_.assign(problem.buffers.size(), false);
   for (size_t b = 0; b < problem.buffers.size(); ++b) {
@@ -35,6 +39,22 @@ RecomputeSimulator::RecomputeSimulator(const RecomputeProblem& problem)
     early_end_[b] = last[b];
     late_start_[b] = static_cast<int32_t>(problem.steps.size());
   }
+}
+
+RecomputeSimulator::Work RecomputeSimulator::listed(const std::vector<int32_t>& reads,
+                                                    const std::vector<int32_t>& writes,
+                                                    const std::vector<std::pair<int32_t, int32_t>>& in_place,
+                                                    int64_t workspace_bytes) {
+  const auto place = [&] { return static_cast<int32_t>(items_.size()); };
+  Work work{.workspace_bytes = workspace_bytes};
+  work.reads = place();
+  items_.insert(items_.end(), reads.begin(), reads.end());
+  work.writes = place();
+  items_.insert(items_.end(), writes.begin(), writes.end());
+  work.overwritten = place();
+  for (const auto& [written, read] : in_place) items_.push_back(read);
+  work.end = place();
+  return work;
 }
 
 /// Where most bytes are alive if nothing is dropped.
@@ -60,79 +80,82 @@ int32_t RecomputeSimulator::pause(int32_t buffer) const {
   return late_start_[static_cast<size_t>(buffer)] - early_end_[static_cast<size_t>(buffer)];
 }
 
-bool RecomputeSimulator::is_available(int32_t buffer, int32_t step) const {
-  const auto b = static_cast<size_t>(buffer);
-  if (current_[b] < 0) return false;
-  switch ((*fates_)[b]) {
-    case Fate::stays:
-      return true;
-    case Fate::again:
-    case Fate::offloaded:
-      return is_remade_[b] || step <= early_end_[b];
-    case Fate::again_each_time:
-      return is_remade_[b] ? step - touched_[b] <= kWindow : step <= early_end_[b];
-  }
-  return true;
+bool RecomputeSimulator::is_available(const BufferState& buffer, int32_t step) {
+  if (buffer.instance < 0) return false;
+  if (buffer.fate == Fate::stays) return true;
+  if (!buffer.is_remade) return step <= buffer.early_end;
+  return buffer.fate != Fate::again_each_time || step - buffer.touched <= kWindow;
 }
 
 void RecomputeSimulator::require(int32_t buffer, int32_t step) {
-  if (is_available(buffer, step)) return;
-  if ((*fates_)[static_cast<size_t>(buffer)] == Fate::offloaded) return load(buffer, step);
+  const BufferState& state = buffers_[static_cast<size_t>(buffer)];
+  if (is_available(state, step)) return;
+  if (state.fate == Fate::offloaded) return load(buffer, step);
   const int32_t maker = writer_[static_cast<size_t>(buffer)];
-  for (const int32_t read : problem_.steps[static_cast<size_t>(maker)].reads_again) require(read, step);
+  const Work& made = work(maker, true);
+  for (int32_t at = made.reads; at < made.writes; ++at) require(items_[static_cast<size_t>(at)], step);
   record(maker, step, true);
 }
 
+void RecomputeSimulator::add_event(const RecomputeEvent& event, int64_t workspace_bytes) {
+  events_.push_back(event);
+  workspaces_.push_back(workspace_bytes);
+}
+
 void RecomputeSimulator::write(int32_t buffer, int32_t at_step, bool again) {
-  const auto b = static_cast<size_t>(buffer);
+  BufferState& state = buffers_[static_cast<size_t>(buffer)];
+  const RecomputeBuffer& of = problem_.buffers[static_cast<size_t>(buffer)];
   const auto event = static_cast<int32_t>(events_.size());
-  const bool is_spare = again && is_available(buffer, at_step);  // a second result that nobody waits for
-  instances_.push_back({buffer, event, event});
+  const bool is_spare = again && is_available(state, at_step);  // a second result that nobody waits for
+  instances_.push_back({of.bytes, of.outlives_step ? 0 : of.bytes, event, event});
   if (is_spare) return;
-  current_[b] = static_cast<int32_t>(instances_.size()) - 1;
-  touched_[b] = at_step;
-  is_remade_[b] = again;
+  state.instance = static_cast<int32_t>(instances_.size()) - 1;
+  state.touched = at_step;
+  state.is_remade = again;
 }
 
 /// Adds the event: `step` runs, in its turn or again for the sake of `at_step`.
 void RecomputeSimulator::record(int32_t step, int32_t at_step, bool again) {
-  const RecomputeStep& what = problem_.steps[static_cast<size_t>(step)];
+  const Work& what = work(step, again);
   const auto event = static_cast<int32_t>(events_.size());
-  for (const int32_t read : again ? what.reads_again : what.reads) {
-    instances_[static_cast<size_t>(current_[static_cast<size_t>(read)])].last = event;
-    touched_[static_cast<size_t>(read)] = at_step;
+  const int32_t* const items = items_.data();
+  for (int32_t at = what.reads; at < what.writes; ++at) {
+    BufferState& read = buffers_[static_cast<size_t>(items[at])];
+    instances_[static_cast<size_t>(read.instance)].last = event;
+    read.touched = at_step;
   }
-  for (const auto& [written, read] : again ? what.in_place_again : what.in_place)
-    overwrites_.push_back({current_[static_cast<size_t>(read)], event});
-  for (const int32_t written : again ? what.writes_again : what.writes) write(written, at_step, again);
-  if (again) seconds_ += what.seconds_again;
-  events_.push_back({step, again, -1});
+  for (int32_t at = what.overwritten; at < what.end; ++at)
+    overwrites_.push_back({buffers_[static_cast<size_t>(items[at])].instance, event});
+  for (int32_t at = what.writes; at < what.overwritten; ++at) write(items[at], at_step, again);
+  if (again) seconds_ += problem_.steps[static_cast<size_t>(step)].seconds_again;
+  add_event({step, again, -1}, what.workspace_bytes);
 }
 
 /// Adds the event: the buffer is read back for the sake of `at_step`. Writing it, where it was made, takes no memory.
 void RecomputeSimulator::load(int32_t buffer, int32_t at_step) {
-  const auto b = static_cast<size_t>(buffer);
+  BufferState& state = buffers_[static_cast<size_t>(buffer)];
+  const RecomputeBuffer& of = problem_.buffers[static_cast<size_t>(buffer)];
   const auto event = static_cast<int32_t>(events_.size());
-  current_[b] = static_cast<int32_t>(instances_.size());
-  instances_.push_back({buffer, event, event});
-  touched_[b] = at_step;
-  is_remade_[b] = true;
-  seconds_ += problem_.buffers[b].offload_seconds;
-  events_.push_back({writer_[b], false, buffer});
+  state.instance = static_cast<int32_t>(instances_.size());
+  state.touched = at_step;
+  state.is_remade = true;
+  instances_.push_back({of.bytes, of.outlives_step ? 0 : of.bytes, event, event});
+  seconds_ += of.offload_seconds;
+  add_event({writer_[static_cast<size_t>(buffer)], false, buffer}, 0);
 }
 
 RecomputeOutcome RecomputeSimulator::run(const std::vector<Fate>& fates, int64_t limit_bytes) {
-  fates_ = &fates;
   events_.clear();
+  workspaces_.clear();
   instances_.clear();
   overwrites_.clear();
-  current_.assign(problem_.buffers.size(), -1);
-  touched_.assign(problem_.buffers.size(), -1);
-  is_remade_.assign(problem_.buffers.size(), false);
+  buffers_.resize(problem_.buffers.size());
+  for (size_t b = 0; b < buffers_.size(); ++b) buffers_[b] = {.early_end = early_end_[b], .fate = fates[b]};
   seconds_ = 0;
   for (size_t index = 0; index < problem_.steps.size(); ++index) {
     const auto step = static_cast<int32_t>(index);
-    for (const int32_t read : problem_.steps[index].reads) require(read, step);
+    const Work& turn = work(step, false);
+    for (int32_t at = turn.reads; at < turn.writes; ++at) require(items_[static_cast<size_t>(at)], step);
     record(step, step, false);
   }
   return sum_up(limit_bytes);
@@ -142,27 +165,23 @@ RecomputeOutcome RecomputeSimulator::sum_up(int64_t limit_bytes) {
   const size_t events = events_.size();
   change_.assign(events + 1, 0);
   for (const Instance& instance : instances_) {
-    const RecomputeBuffer& buffer = problem_.buffers[static_cast<size_t>(instance.buffer)];
-    change_[static_cast<size_t>(instance.first)] += buffer.bytes;
-    if (!buffer.outlives_step) change_[static_cast<size_t>(instance.last) + 1] -= buffer.bytes;
+    change_[static_cast<size_t>(instance.first)] += instance.bytes;
+    change_[static_cast<size_t>(instance.last) + 1] -= instance.freed_bytes;
   }
   for (const Overwrite& overwrite : overwrites_) {
     const Instance& instance = instances_[static_cast<size_t>(overwrite.instance)];
-    const RecomputeBuffer& buffer = problem_.buffers[static_cast<size_t>(instance.buffer)];
-    if (instance.last != overwrite.event || instance.first == overwrite.event || buffer.outlives_step) continue;
-    change_[static_cast<size_t>(overwrite.event)] -= buffer.bytes;
-    change_[static_cast<size_t>(overwrite.event) + 1] += buffer.bytes;
+    if (instance.last != overwrite.event || instance.first == overwrite.event) continue;
+    change_[static_cast<size_t>(overwrite.event)] -= instance.freed_bytes;
+    change_[static_cast<size_t>(overwrite.event) + 1] += instance.freed_bytes;
   }
   RecomputeOutcome outcome;
   outcome.seconds = seconds_;
   int64_t live = 0;
   for (size_t event = 0; event < events; ++event) {
     live += change_[event];
-    const RecomputeStep& step = problem_.steps[static_cast<size_t>(events_[event].step)];
-    const int64_t workspace = events_[event].is_again ? step.workspace_bytes_again : step.workspace_bytes;
-    const int64_t now = live + (events_[event].loaded >= 0 ? 0 : workspace);
+    const int64_t now = live + workspaces_[event];
     outcome.peak_bytes = std::max(outcome.peak_bytes, now);
-    outcome.excess += static_cast<double>(std::max<int64_t>(0, now - limit_bytes));
+    if (now > limit_bytes) outcome.excess += static_cast<double>(now - limit_bytes);
   }
   return outcome;
 }

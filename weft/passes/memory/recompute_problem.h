@@ -71,32 +71,49 @@ class RecomputeSimulator {
   const std::vector<RecomputeEvent>& events() const { return events_; }
 
  private:
+  /// What a step does, in its turn or again: parts of items_, so that all steps lie beside each other.
+  struct Work {
+    int32_t reads = 0, writes = 0, overwritten = 0, end = 0;  // where each list begins; the last one's end
+    int64_t workspace_bytes = 0;
+  };
+  struct BufferState {
+    int32_t instance = -1, touched = -1;  // the newest instance, the step that touched it last
+    int32_t early_end = 0;                // the last step before the pause
+    Fate fate = Fate::stays;
+    bool is_remade = false;
+  };
   struct Instance {
-    int32_t buffer, first, last;
+    int64_t bytes, freed_bytes;  // what outlives the step is not freed
+    int32_t first, last;         // events
   };
   struct Overwrite {
     int32_t instance, event;
   };
 
+  Work listed(const std::vector<int32_t>& reads, const std::vector<int32_t>& writes,
+              const std::vector<std::pair<int32_t, int32_t>>& in_place, int64_t workspace_bytes);
+  const Work& work(int32_t step, bool again) const { return works_[2 * static_cast<size_t>(step) + (again ? 1 : 0)]; }
   int32_t find_fullest_step(const std::vector<int32_t>& last) const;
-  bool is_available(int32_t buffer, int32_t step) const;
+  static bool is_available(const BufferState& buffer, int32_t step);
   void require(int32_t buffer, int32_t step);
   void record(int32_t step, int32_t at_step, bool again);
   void load(int32_t buffer, int32_t at_step);
   void write(int32_t buffer, int32_t at_step, bool again);
+  void add_event(const RecomputeEvent& event, int64_t workspace_bytes);
   RecomputeOutcome sum_up(int64_t limit_bytes);
 
   const RecomputeProblem& problem_;
+  std::vector<int32_t> items_;                            // buffers
+  std::vector<Work> works_;                               // of each step in its turn, then again
   std::vector<int32_t> writer_, early_end_, late_start_;  // per buffer: steps
   std::vector<bool> is_passing_;                          // per buffer
   // Of a run.
-  const std::vector<Fate>* fates_ = nullptr;
+  std::vector<BufferState> buffers_;
   std::vector<RecomputeEvent> events_;
+  std::vector<int64_t> workspaces_;  // per event
   std::vector<Instance> instances_;
   std::vector<Overwrite> overwrites_;
-  std::vector<int32_t> current_, touched_;  // per buffer: its newest instance, the step that touched it last
-  std::vector<bool> is_remade_;             // per buffer
-  std::vector<int64_t> change_;             // per event: of the bytes alive
+  std::vector<int64_t> change_;  // per event: of the bytes alive
   double seconds_ = 0;
 };
 
