@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Step time as `weft plan` predicts it beside what `weft bench` then measures: every model in f32 and bf16 at three sizes
-of batches, on one rank, as a Markdown table of errors. `--json FILE` keeps all figures.
+of batches, on one rank, as a Markdown table of errors. All figures are kept in rows.json of `--out`.
 
 The ops of a model are measured just before its rows (`weft rates --ops`) into a cache of this benchmark's own: at the
 smallest and the largest batch, so that the batch between is interpolated. A fifth of the models, chosen by a hash of their
@@ -61,12 +61,17 @@ def measure_row(model, held_out, precision, batch, arguments):
             "error": plan["step_seconds"]["expected"] / bench["median_step_seconds"] - 1}
 
 
-def median_rounds(rows):
-    """Of each row the round with the median error: the lower one of an even number."""
+def rounds_of(rows):
+    """The rounds of each row."""
     rounds = {}
     for row in rows:
         rounds.setdefault((row["model"], row["precision"], row["batch"]), []).append(row)
-    return [sorted(same, key=lambda row: row["error"])[(len(same) - 1) // 2] for same in rounds.values()]
+    return list(rounds.values())
+
+
+def median_rounds(rows):
+    """Of each row the round with the median error: the lower one of an even number."""
+    return [sorted(same, key=lambda row: row["error"])[(len(same) - 1) // 2] for same in rounds_of(rows)]
 
 
 def precisions_here(arguments):
@@ -101,11 +106,10 @@ def summary_of(name, rows):
 
 def noise_of(rows):
     """By how much the measured steps of a row differ between rounds: no prediction can be nearer."""
-    rounds = {}
-    for row in rows:
-        rounds.setdefault((row["model"], row["precision"], row["batch"]), []).append(row["measured"])
-    middles = [(same, statistics.median(same)) for same in rounds.values() if len(same) > 1]
-    off = [abs(one / middle - 1) for same, middle in middles for one in same if one != middle]
+    off = []
+    for same in rounds_of(rows):
+        middle = statistics.median(row["measured"] for row in same)
+        off += [abs(row["measured"] / middle - 1) for row in same if row["measured"] != middle]
     if not off:
         return "one round: how the machine's pace changes is not known"
     return (f"measured steps of other rounds differ from a row's median one by {100 * statistics.median(off):.1f} % in the "

@@ -4,8 +4,8 @@
     python3 tools/oversubscribed_ranks.py --weft build/weft                 # 64 ranks, and 32 beside a busy process, 5 runs each
     python3 tools/oversubscribed_ranks.py --weft build/weft --ranks 16 --runs 1
 
-Prints a line per run, and all that a run said where it went wrong. Exit code 1 where a run did not end by itself with code 0, or said that a rank was lost; 77 where
-there is no mpirun.
+Prints a line per run, and all that a run said where it went wrong. Exit code 1 where a run did not end by itself with
+code 0, or said that a rank was lost; 77 where there is no mpirun.
 """
 import argparse
 import os

@@ -35,8 +35,7 @@ class ContentionJudge {
 
 /// While it lives, threads that wait for each other in this process spin only shortly whenever other processes want its
 /// cores. Does nothing where the user has set OMP_WAIT_POLICY or GOMP_SPINCOUNT, where no thread can be started, and in
-/// a build without libgomp. One
-/// per process is enough; `weft` has one. Costs a thread that sleeps.
+/// a build without libgomp. One per process is enough; `weft` has one. Costs a thread that sleeps.
 class SpinWatch {
  public:
   SpinWatch();

@@ -97,6 +97,13 @@ void RecomputeSimulator::require(int32_t buffer, int32_t step) {
   record(maker, step, true);
 }
 
+/// Made by the event that comes next.
+void RecomputeSimulator::add_instance(int32_t buffer) {
+  const RecomputeBuffer& of = problem_.buffers[static_cast<size_t>(buffer)];
+  const auto event = static_cast<int32_t>(events_.size());
+  instances_.push_back({of.bytes, of.outlives_step ? 0 : of.bytes, event, event});
+}
+
 void RecomputeSimulator::add_event(const RecomputeEvent& event, int64_t workspace_bytes) {
   events_.push_back(event);
   workspaces_.push_back(workspace_bytes);
@@ -104,10 +111,8 @@ void RecomputeSimulator::add_event(const RecomputeEvent& event, int64_t workspac
 
 void RecomputeSimulator::write(int32_t buffer, int32_t at_step, bool again) {
   BufferState& state = buffers_[static_cast<size_t>(buffer)];
-  const RecomputeBuffer& of = problem_.buffers[static_cast<size_t>(buffer)];
-  const auto event = static_cast<int32_t>(events_.size());
   const bool is_spare = again && is_available(state, at_step);  // a second result that nobody waits for
-  instances_.push_back({of.bytes, of.outlives_step ? 0 : of.bytes, event, event});
+  add_instance(buffer);
   if (is_spare) return;
   state.instance = static_cast<int32_t>(instances_.size()) - 1;
   state.touched = at_step;
@@ -134,13 +139,11 @@ void RecomputeSimulator::record(int32_t step, int32_t at_step, bool again) {
 /// Adds the event: the buffer is read back for the sake of `at_step`. Writing it, where it was made, takes no memory.
 void RecomputeSimulator::load(int32_t buffer, int32_t at_step) {
   BufferState& state = buffers_[static_cast<size_t>(buffer)];
-  const RecomputeBuffer& of = problem_.buffers[static_cast<size_t>(buffer)];
-  const auto event = static_cast<int32_t>(events_.size());
   state.instance = static_cast<int32_t>(instances_.size());
   state.touched = at_step;
   state.is_remade = true;
-  instances_.push_back({of.bytes, of.outlives_step ? 0 : of.bytes, event, event});
-  seconds_ += of.offload_seconds;
+  add_instance(buffer);
+  seconds_ += problem_.buffers[static_cast<size_t>(buffer)].offload_seconds;
   add_event({writer_[static_cast<size_t>(buffer)], false, buffer}, 0);
 }
 

@@ -99,6 +99,7 @@ class RecomputeSimulator {
   void record(int32_t step, int32_t at_step, bool again);
   void load(int32_t buffer, int32_t at_step);
   void write(int32_t buffer, int32_t at_step, bool again);
+  void add_instance(int32_t buffer);
   void add_event(const RecomputeEvent& event, int64_t workspace_bytes);
   RecomputeOutcome sum_up(int64_t limit_bytes);
 
