@@ -54,6 +54,17 @@ TEST(LaunchReports, WhoCouldNotBeStartedIsReadFromWhatMpirunSays) {
   EXPECT_TRUE(lines.empty()) << testing::PrintToString(lines);
 }
 
+TEST(LaunchReports, WhereMpirunOnlyLogsThatARankCouldNotBeStartedThatIsRead) {
+  LaunchReports reports([](std::string_view) {});
+  reports.add(
+      "[vm:03528] [[24886,0],0] ORTE_ERROR_LOG: The system limit on number of children a process can have was reached "
+      "in "
+      "file odls_default_module.c at line 657\n");
+  EXPECT_EQ(reports.unstarted(),
+            "a rank on host 'vm' could not be started: the system limit on number of children a process can have was "
+            "reached");
+}
+
 TEST(LaunchReports, AHostThatIsCutOffNamesItself) {
   LaunchReports reports([](std::string_view) {});
   reports.add(

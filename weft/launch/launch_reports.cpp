@@ -131,6 +131,11 @@ void LaunchReports::add_line(const std::string& line) {
   const std::string cut_off = between(line, ": host '", "' is cut off from all others");
   if (!cut_off.empty() && !cut_off_)
     cut_off_ = LostRank{.rank = -1, .host = cut_off, .reason = "is cut off from all others"};
+  // Where ranks that have started end meanwhile, mpirun leaves its paragraph out.
+  const std::string limit = between(line, "ORTE_ERROR_LOG: The system limit on ", " in file ");
+  if (!limit.empty() && unstarted_.empty())
+    unstarted_ =
+        fmt::format("a rank on host '{}' could not be started: the system limit on {}", between(line, "[", ":"), limit);
   if (paragraph_.size() > kMostLines) end_paragraph();
   if (!paragraph_.empty())
     paragraph_.push_back(line);
@@ -142,7 +147,7 @@ void LaunchReports::end_paragraph() {
   const std::optional<LostRank> lost = lost_rank_in(paragraph_);
   if (lost && !told_by_launcher_) told_by_launcher_ = lost;
   const std::string unstarted = unstarted_rank_in(paragraph_);
-  if (unstarted_.empty()) unstarted_ = unstarted;
+  if (!unstarted.empty()) unstarted_ = unstarted;
   if (!lost && unstarted.empty() && !says_nothing_new(joined(paragraph_)))
     for (const std::string& line : paragraph_) pass_on(line);
   paragraph_.clear();

@@ -36,7 +36,8 @@ class LaunchReports {
   void finish();
   /// Who was lost: as mpirun says, else whom most of the ranks missed.
   std::optional<LostRank> lost() const;
-  /// As unstarted_rank_in() has it; empty where mpirun could start all.
+  /// As unstarted_rank_in() has it, or without its number where mpirun does not say it; empty where mpirun could start
+  /// all.
   const std::string& unstarted() const { return unstarted_; }
 
  private:
