@@ -257,7 +257,11 @@ class Search {
     if (candidates_.empty()) return;
     const auto count = static_cast<uint32_t>(candidates_.size());
     int idle = 0;
-    while (!is_spent() && (best_.outcome.excess > 0 || best_.outcome.seconds > 0) && idle < kIdleRounds) {
+    const int64_t hopeless = events_ + std::max(events_, kMendBudget);  // as much again as the descents took
+    const auto is_worth_more = [&] {
+      return best_.outcome.excess > 0 ? events_ <= hopeless : best_.outcome.seconds > 0;
+    };
+    while (!is_spent() && is_worth_more() && idle < kIdleRounds) {
       std::vector<Fate> fates = best_.fates;
       const uint32_t way = random_.below(has_file_ ? 5 : 4);
       if (way < 2 || way == 4) {
