@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Step time as `weft plan` predicts it beside what `weft bench` then measures: every model in f32 and bf16 at three sizes
-of batches, on one rank, as a Markdown table of errors. All figures are kept in rows.json of `--out`.
+of batches, on one rank, as a Markdown table of errors, a line per model. All figures are kept in rows.json of `--out`.
 
 The ops of a model are measured just before its rows (`weft rates --ops`) into a cache of this benchmark's own: at the
 smallest and the largest batch, so that the batch between is interpolated. A fifth of the models, chosen by a hash of their
@@ -28,8 +28,8 @@ import sys
 
 from sides import ROOT, SideFailed, measure_ops, run_json, size_of
 
-HEADER = ("| model | input | precision | batch | known | predicted, ms (80 %) | measured, ms | error, known | error, held out |\n"
-          "|---|---|---|---|---|---|---|---|---|")
+HEADER = ("| model | input | precision | batches | predicted, ms | measured, ms | error, known | error, held out |\n"
+          "|---|---|---|---|---|---|---|---|")
 LEFT_OUT = {"imported"}  # wants a file
 
 
@@ -86,12 +86,32 @@ def precisions_here(arguments):
     return have
 
 
-def row_text(row):
+def progress_text(row):
     low, expected, high = (1e3 * row["predicted"][key] for key in ("low", "expected", "high"))
-    error = f"{100 * row['error']:+.1f} %"
-    return (f"| {row['model']} | {row['input']} | {row['precision']} | {row['batch']} | {100 * row['known']:.0f} % | "
-            f"{expected:.2f} ({low:.2f}-{high:.2f}) | {1e3 * row['measured']:.2f} | {'' if row['held_out'] else error} | "
-            f"{error if row['held_out'] else ''} |")
+    return (f"{row['model']}, {row['precision']}, batch {row['batch']}: {expected:.2f} ms ({low:.2f}-{high:.2f}) predicted, "
+            f"{1e3 * row['measured']:.2f} measured, {100 * row['error']:+.1f} %; {100 * row['known']:.0f} % of it known")
+
+
+def milliseconds(seconds):
+    return f"{1e3 * seconds:.{2 if seconds < 0.01 else 1 if seconds < 0.1 else 0}f}"
+
+
+def model_text(rows):
+    """Of one model in one precision, by rising batches."""
+    first = rows[0]
+    errors = ", ".join(f"{100 * row['error']:+.1f} %" for row in rows)
+    cells = [first["model"], first["input"], first["precision"], ", ".join(str(row["batch"]) for row in rows),
+             ", ".join(milliseconds(row["predicted"]["expected"]) for row in rows),
+             ", ".join(milliseconds(row["measured"]) for row in rows),
+             "" if first["held_out"] else errors, errors if first["held_out"] else ""]
+    return f"| {' | '.join(cells)} |"
+
+
+def table_of(rows):
+    by_model = {}
+    for row in rows:
+        by_model.setdefault((row["held_out"], row["model"], row["precision"]), []).append(row)
+    return "\n".join([HEADER, *(model_text(same) for _, same in sorted(by_model.items()))])
 
 
 def summary_of(name, rows):
@@ -159,12 +179,12 @@ def main():
         for precision, batch in missing:
             try:
                 rows.append({"round": number, **measure_row(model, model in held_out, precision, batch, arguments)})
-                print(f"round {number}: {row_text(rows[-1])}", file=sys.stderr, flush=True)
+                print(f"round {number}: {progress_text(rows[-1])}", file=sys.stderr, flush=True)
             except SideFailed as failure:
                 print(f"prediction: {model}, {precision}, batch {batch}: {failure}", file=sys.stderr)
             kept.write_text(json.dumps(rows, indent=1) + "\n")
     middle = median_rounds(rows)
-    print("\n".join([HEADER, *map(row_text, middle), ""]))
+    print(table_of(middle) + "\n")
     print(summary_of("known", [row for row in middle if not row["held_out"]]))
     print(summary_of("held out", [row for row in middle if row["held_out"]]))
     print(noise_of(rows))
