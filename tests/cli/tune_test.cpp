@@ -421,6 +421,34 @@ TEST_F(TuneTest, ARecipeThatThePowerCutTookIsWrittenAgain) {
   EXPECT_NE(read_text(path("study/trials/0000.toml")), "");
 }
 
+TEST_F(TuneTest, AStudyWhoseDataCannotBeReadTouchesNoTrial) {
+  ASSERT_EQ(weft(tune({"--trials", "1"})).code, 0);
+  fs::rename(path("train-images"), path("elsewhere"));
+  expect_error(weft({"tune", "--resume", "study", "--trials", "3"}), 1, "train-images");
+  EXPECT_EQ(shown()["trials"].size(), 1u);
+  fs::rename(path("elsewhere"), path("train-images"));
+  ASSERT_EQ(weft({"tune", "--resume", "study", "--trials", "3"}).code, 0);
+  EXPECT_EQ(count(shown(), "finished"), 3);
+}
+
+TEST_F(TuneTest, AStudyWhoseDataHaveChangedDoesNotGoOn) {
+  ASSERT_EQ(weft(tune({"--trials", "1"})).code, 0);
+  write_idx("train", 160, 8);
+  expect_error(weft({"tune", "--resume", "study", "--trials", "3"}), 1,
+               "the data of the study 'study' have changed: there were 240 samples, now 120");
+  EXPECT_EQ(shown()["trials"].size(), 1u);
+}
+
+TEST_F(TuneTest, TenTrialsThatFailAlikeEndTheSearch) {
+  ASSERT_EQ(weft(tiny_run("first", {"--set", "model.hidden=8"})).code, 0);
+  fs::rename(path("first/checkpoints") / last_checkpoint("first") / "model.safetensors", path("first.safetensors"));
+  ASSERT_EQ(weft(tune({"--trials", "1", "--set", "init=first.safetensors"})).code, 0);
+  fs::remove(path("first.safetensors"));
+  expect_error(weft({"tune", "--resume", "study", "--trials", "30", "--workers", "1", "--quiet"}), 1,
+               "10 trials in a row failed alike");
+  EXPECT_EQ(count(shown(), "failed"), 10);
+}
+
 TEST_F(TuneTest, ChoosesTheRecipeWhereThereAreDataAlone) {
   const Outcome outcome = weft(
       {"tune", "--data", data(), "--study", "study", "--trials", "1", "--set", "epochs=1", "--set", "model.width=4"});
@@ -440,6 +468,7 @@ TEST_F(TuneTest, NamesMistakes) {
   expect_error(weft(tune({"--scheduler", "asha", "--set", "epochs=9", "--set", "evaluation.every_epochs=3"})), 2,
                "after 1, 3, 9 epochs, and the recipe measures validation_accuracy every 3 epochs; set "
                "evaluation.every_epochs=1, or --least-epochs 3");
+  expect_error(weft(tune({"--set", "batch=5000"})), 2, "no trial of this recipe could train: batch = 5000");
   expect_error(weft(tune({"--time", "soon"})), 2, "is no duration");
   expect_error(weft(tune({"--propose", "schedule"})), 2, "did you mean 'schedules'?");
   expect_error(weft(tune({"--in-order", "2", "--scheduler", "median"})), 2, "decides by what has ended first");
@@ -447,6 +476,7 @@ TEST_F(TuneTest, NamesMistakes) {
   expect_error(weft({"tune", "--resume", "study", "--searcher", "gp"}), 2, "leave --searcher away");
   expect_error(weft({"tune", "recipe.toml", "--resume", "study"}), 2, "leave RECIPE away");
   expect_error(weft({"tune", "show", "."}), 2, "is no study");
+  expect_error(weft({"tune", "show", ".", "--importance", "-o", "i.svg"}), 2, "take --picture importance");
   EXPECT_FALSE(fs::exists(path("study"))) << "nothing is written before all is checked";
 }
 

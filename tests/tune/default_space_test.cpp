@@ -33,6 +33,19 @@ TEST(DefaultSpace, HeadsDivideTheWidthsOfATransformer) {
   EXPECT_EQ(range_of("model.dropout", "vit_tiny"), "float:0:0.5");
 }
 
+TEST(DefaultSpace, BatchesAreNoLargerThanTheTrainingPart) {
+  const Library library = standard_library();
+  spec::RunSpec spec;
+  spec.data = "fashion-mnist";
+  spec.model.name = "mlp";
+  spec.validation = "0.9";  // 6,000 samples are left
+  spec.batch = 4096;
+  const std::vector<RangeText> ranges = default_ranges(spec, library);
+  const auto batch = std::find_if(ranges.begin(), ranges.end(), [](const auto& one) { return one.key == "batch"; });
+  ASSERT_NE(batch, ranges.end());
+  EXPECT_EQ(print_range(*batch), "batch=choice:1024,2048,4096");
+}
+
 TEST(DefaultSpace, FactorsOfMobilenetAreThoseOfItsPaper) {
   EXPECT_EQ(range_of("model.width", "mobilenet_v2"), "choice:0.5,0.75,1,1.4");
 }

@@ -43,6 +43,12 @@ TEST_F(ModelCheck, NamesTheEndOfARangeThatTheModelRefuses) {
   EXPECT_EQ(message("resnet9", {"model.width=int:4:16"}), "");
 }
 
+TEST_F(ModelCheck, NamesARangeOfAllNumbersWhereTheModelWantsWholeOnes) {
+  const std::string text = message("mlp", {"model.hidden=float:10:20"});
+  EXPECT_NE(text.find("for whole numbers write int:LOW:HIGH"), std::string::npos) << text;
+  EXPECT_EQ(message("vit_tiny", {"model.dropout=float:0:1"}).find("whole numbers"), std::string::npos);
+}
+
 TEST_F(ModelCheck, AValueMayNeedAnotherOne) {
   // 5 heads divide 60, and not the usual width of 192.
   EXPECT_EQ(message("vit_tiny", {"model.heads=choice:3,5", "model.width=choice:60,192"}), "");

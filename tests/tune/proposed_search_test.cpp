@@ -55,6 +55,15 @@ TEST(ProposedSearch, BatchAndImagesGrowOverThirdsOfTheRun) {
   EXPECT_EQ(range_of(proposal, "momentum_schedule.name"), "choice:constant,one_cycle");
 }
 
+TEST(ProposedSearch, BatchesAreNoLargerThanTheTrainingPart) {
+  const Library library = standard_library();
+  spec::RunSpec spec = spec_of("resnet9");
+  spec.validation = "0.9";  // 6,000 samples are left
+  spec.batch = 4096;
+  EXPECT_EQ(range_of(propose_schedules(spec, photos(), library), "batch_schedule.batches").find("8192"),
+            std::string::npos);
+}
+
 TEST(ProposedSearch, ImagesOfAModelForOneSizeDoNotGrow) {
   const Library library = standard_library();
   const ProposedSearch proposal = propose_schedules(spec_of("lenet5"), photos(1, 28), library);

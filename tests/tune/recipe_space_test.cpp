@@ -95,6 +95,12 @@ TEST_F(RecipeSpace, NamesTheRangeWhoseConditionIsWrong) {
       0u);
 }
 
+TEST_F(RecipeSpace, NamesAConditionUnderWhichNothingReadsTheKey) {
+  EXPECT_NE(message({"optimizer.name=choice:sgd,adamw", "optimizer.momentum=float:0:0.9 if optimizer.name=adamw"})
+                .find("optimizer.momentum has no effect with optimizer.name = 'adamw'"),
+            std::string::npos);
+}
+
 TEST_F(RecipeSpace, NamesTheNearestKey) {
   EXPECT_EQ(message({"optimizer.learnin_rate=log:1e-4:1"}),
             "--set-range 'optimizer.learnin_rate=log:1e-4:1': unknown key 'optimizer.learnin_rate'; did you mean "
@@ -144,6 +150,11 @@ TEST_F(RecipeSpace, NamesKeysThatDecideWhatIsMeasured) {
 TEST_F(RecipeSpace, NamesTheLineOfAFile) {
   EXPECT_EQ(message_of_file("[optimizer]\nlearning_rate = 0.1\n").substr(0, 9), "s.toml:2:");
   EXPECT_NE(message_of_file("[optimizer]\nlearning_rate = { range = [1, 2], lgo = true }\n").find("has no 'lgo'"),
+            std::string::npos);
+  EXPECT_NE(message_of_file("[optimizer]\nlearning_rate = { range = [1, 2], log = \"yes\" }\n")
+                .find("log of optimizer.learning_rate is true or false"),
+            std::string::npos);
+  EXPECT_NE(message_of_file("batch = { choices = [16, 32], log = true }\n").find("choices have neither log nor step"),
             std::string::npos);
   EXPECT_NE(message_of_file("batch = { range = [1] }\n").find("batch wants range = [LOW, HIGH]"), std::string::npos);
   EXPECT_NE(message_of_file("batch = \n").find("is no TOML"), std::string::npos);

@@ -141,6 +141,45 @@ TEST_F(StudyTest, OpensAStudyThatKnowsNoPredictedTimes) {
   EXPECT_EQ(study.trials()[0].plan.seconds, 0);
 }
 
+TEST_F(StudyTest, NamesTheFormatOfAnotherWeft) {
+  Study::create(folder(), settings());
+  Database(folder() / "study.db", Database::Mode::open)
+      .execute("UPDATE settings SET value = '9' WHERE name = 'format'");
+  EXPECT_NE(error_of([&] { Study::open(folder()); }, ErrorKind::data).find("was written by another weft (format '9'"),
+            std::string::npos);
+}
+
+TEST_F(StudyTest, NamesADatabaseThatWasEmptiedBesideItsRuns) {
+  Study::create(folder(), settings());
+  fs::create_directories(folder() / "runs" / "0000");
+  std::ofstream(folder() / "study.db", std::ios::trunc).close();
+  EXPECT_NE(error_of([&] { Study::create(folder(), settings()); }, ErrorKind::data).find("the runs of one lie beside"),
+            std::string::npos);
+}
+
+TEST_F(StudyTest, ShowsAStudyToThoseWhoMayNotWriteIt) {
+  {
+    Study study = Study::create(folder(), settings());
+    add_next(study);
+  }
+  fs::permissions(directory_, fs::perms(0755));
+  fs::permissions(folder(), fs::perms(0555));
+  fs::permissions(folder() / "study.db", fs::perms(0444));
+  const pid_t other = fork();
+  if (other == 0) {
+    if (geteuid() == 0 && setuid(65534) != 0) _exit(2);
+    const std::string error = error_of([&] {
+      if (Study::look_at(folder()).trials().size() != 1) fail(ErrorKind::data, "it has lost its trial");
+    });
+    _exit(error == "no error" ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(other, &status, 0);
+  fs::permissions(folder(), fs::perms(0755));
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
 TEST_F(StudyTest, RefusesAnotherSpace) {
   Study::create(folder(), settings());
   StudySettings other = settings();
@@ -170,19 +209,23 @@ TEST_F(StudyTest, NamesADamagedDatabase) {
 }
 
 TEST_F(StudyTest, NamesTheFileAndTheTrialOfADamagedField) {
-  for (const char* damage : {"results = '[0.5'", "results = '[0.5]'", "results = '{\"a\":1}'", "curve = '[[1]]'",
-                             "point = '{'", "state = 'sleeping'"}) {
+  const Values outside = {{"optimizer.learning_rate", 0.1}, {"batch", int64_t{7}}};
+  for (const std::string& damage :
+       {std::string("results = '[0.5'"), std::string("results = '[0.5]'"), std::string("results = '{\"a\":1}'"),
+        std::string("curve = '[[1]]'"), std::string("point = '{'"), "point = '" + print_values(outside) + "'",
+        std::string("state = 'sleeping'")}) {
     fs::remove_all(folder());
     Study study = Study::create(folder(), settings());
     add_next(study);
-    Database(folder() / "study.db", Database::Mode::open).execute((std::string("UPDATE trials SET ") + damage).c_str());
+    Database(folder() / "study.db", Database::Mode::open).execute(("UPDATE trials SET " + damage).c_str());
     const std::string message = error_of([&] { study.trials(); }, ErrorKind::data);
     EXPECT_NE(message.find("study.db' is damaged: trial 0 cannot be read"), std::string::npos) << damage << message;
   }
 }
 
 TEST_F(StudyTest, NamesTheFolderOfADamagedSetting) {
-  for (const char* damage : {"'{' WHERE name = 'space'", "'many' WHERE name = 'seed'", "'' WHERE name = 'objective'"}) {
+  for (const char* damage : {"'{' WHERE name = 'space'", "'many' WHERE name = 'seed'", "'0' WHERE name = 'threads'",
+                             "'' WHERE name = 'objective'"}) {
     fs::remove_all(folder());
     Study::create(folder(), settings());
     Database(folder() / "study.db", Database::Mode::open)

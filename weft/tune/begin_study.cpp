@@ -16,6 +16,7 @@
 #include "weft/tune/ranges/default_space.h"
 #include "weft/tune/ranges/proposed_search.h"
 #include "weft/tune/ranges/recipe_space.h"
+#include "weft/tune/space/random.h"
 #include "weft/tune/trials/trial_plan.h"
 
 namespace weft::tune {
@@ -31,7 +32,14 @@ void keep_absolute_paths(StudySettings& settings, const spec::RunSpec& spec, con
   };
   set("data", spec.data, data::with_absolute_paths(library.data, spec.data));
   if (!spec::validation_share(spec)) set("validation", spec.validation, program::validation_data_spec(library, spec));
-  if (!spec.init.empty()) set("init", spec.init, fs::absolute(spec.init).lexically_normal().string());
+  const auto set_file = [&](const char* key, const std::string& from) {
+    std::error_code code;
+    if (!from.empty() && fs::exists(from, code)) set(key, from, fs::absolute(from).lexically_normal().string());
+  };
+  set_file("init", spec.init);
+  set_file("offload", spec.offload);
+  set_file("cluster", spec.cluster);
+  set_file("cost_profile", spec.cost_profile);
 }
 
 /// "image_schedule.sizes" of "image_schedule.sizes=[8,16]"
@@ -141,6 +149,29 @@ void require_measured_rounds(const StudySettings& settings, const spec::RunSpec&
        measured_rounds(scheduler, every));
 }
 
+/// Error(usage) where no trial could train, and always for the same reason: then it lies in the recipe, and not in the
+/// points that a search would try.
+void require_trainable(const StudySettings& settings, const Library& library) {
+  constexpr int64_t kPoints = 16;
+  const Space& space = settings.space;
+  std::string trouble;
+  for (int64_t number = 0; number < kPoints; ++number) {
+    Random random(0, number);
+    Point point(space.size());
+    for (size_t index = 0; index < space.size(); ++index)
+      point[index] = space.from_unit(index, number == 0 ? 0.5 : random.uniform());
+    space.drop_inactive(point);
+    try {
+      plan_trial(trial_spec(settings, space.values(point), library), library);
+      return;
+    } catch (const Error& error) {
+      if (number > 0 && error.what() != trouble) return;
+      trouble = error.what();
+    }
+  }
+  fail(ErrorKind::usage, "no trial of this recipe could train: {}", trouble);
+}
+
 std::string default_searcher(const StudySettings& settings, const std::string& scheduler) {
   // Members of a population begin spread evenly, whatever the first of them have reached by then.
   if (scheduler == "population") return "sobol";
@@ -214,6 +245,7 @@ StudySettings study_settings(const Library& library, const StudyRequest& request
   if (settings.space.find("epochs") && scheduler.name != "none")
     fail(ErrorKind::usage, "epochs are searched, and the scheduler '{}' deals them out: leave one of the two away",
          scheduler.name);
+  require_trainable(settings, library);
   return settings;
 }
 

@@ -1,6 +1,7 @@
 #include "weft/tune/model_check.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "weft/base/error.h"
 #include "weft/models/model.h"
@@ -16,11 +17,14 @@ constexpr int64_t kTries = 16;  // with other values of the model's other keys
 
 bool is_of_model(const std::string& key) { return key.starts_with("model."); }
 
-/// Each choice, or both ends.
-std::vector<double> coordinates(const Dimension& dimension) {
-  if (dimension.kind != Dimension::Kind::choice) return {dimension.low, dimension.high};
+/// Each choice, or both ends and one between: a model may want whole numbers.
+std::vector<double> coordinates(const Space& space, size_t index) {
+  constexpr double kBetween = 0.37;
+  const Dimension& dimension = space[index];
+  if (dimension.kind != Dimension::Kind::choice)
+    return {dimension.low, dimension.high, space.from_unit(index, kBetween)};
   std::vector<double> all;
-  for (size_t index = 0; index < dimension.choices.size(); ++index) all.push_back(static_cast<double>(index));
+  for (size_t choice = 0; choice < dimension.choices.size(); ++choice) all.push_back(static_cast<double>(choice));
   return all;
 }
 
@@ -69,7 +73,7 @@ void require_models(const StudySettings& settings, const std::vector<RangeText>&
   for (size_t index = 0; index < space.size(); ++index) {
     const std::string& name = space[index].name;
     if (!is_of_model(name)) continue;
-    for (const double coordinate : coordinates(space[index])) {
+    for (const double coordinate : coordinates(space, index)) {
       std::string trouble;
       for (int64_t number = 0; number < (keys > 1 ? kTries : 1); ++number) {
         try {
@@ -82,7 +86,9 @@ void require_models(const StudySettings& settings, const std::vector<RangeText>&
       }
       if (trouble.empty()) continue;
       const auto range = std::find_if(ranges.begin(), ranges.end(), [&](const auto& one) { return one.key == name; });
-      fail(ErrorKind::usage, "{}: {}", range != ranges.end() ? range->where : name, trouble);
+      const bool wants_whole = coordinate != std::floor(coordinate);
+      fail(ErrorKind::usage, "{}: {}{}", range != ranges.end() ? range->where : name, trouble,
+           wants_whole ? "; for whole numbers write int:LOW:HIGH or log-int:LOW:HIGH" : "");
     }
   }
 }

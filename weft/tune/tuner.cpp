@@ -24,6 +24,7 @@
 #include "weft/tune/study/refusal.h"
 #include "weft/tune/study/trial_recipes.h"
 #include "weft/tune/study/trial_records.h"
+#include "weft/tune/trials/study_data.h"
 #include "weft/tune/trials/trial_chooser.h"
 #include "weft/tune/trials/trial_planner.h"
 
@@ -39,7 +40,9 @@ constexpr std::chrono::milliseconds kPause{5};
 constexpr double kRetrySeconds = 0.5;      // until a search that found nothing to start looks again
 constexpr double kLookSeconds = 0.05;      // at least between two looks at the metrics of a running trial,
 constexpr double kLookRatio = 20;          // and so many times as long as the last look took
-constexpr int64_t kRefusedInARow = 100;    // trials that keep to no constraint, before the search gives up
+constexpr int64_t kRefusedInARow = 100;    // trials that keep to no constraint, before the search gives up,
+constexpr int64_t kFailedAlike = 10;       // and those that fail for the same reason
+constexpr int kLooksAtARun = 4;            // that another process trains in, before the user is told
 constexpr int kMostKills = 2;              // of one trial, before it counts as failed
 constexpr int kMostLosses = 5;             // likewise of its workers
 constexpr size_t kKeptOutput = 16 * 1024;  // bytes
@@ -183,7 +186,11 @@ class Tuner {
       const fs::path run = study_.run_of(held_->number);
       if (held_->parent && !fs::exists(run, code)) copy_run(study_.run_of(*held_->parent), run);
     }
-    if (!is_free(study_.run_of(held_->number))) return false;
+    if (!is_free(study_.run_of(held_->number))) {
+      tell_of_wait(*held_);
+      return false;
+    }
+    looks_ = 0;
     if (held_->is_cut) {  // its process has ended, and this study before it had recorded that
       has_trained(*held_);
       held_.reset();
@@ -193,6 +200,22 @@ class Tuner {
     if (has_recipe && !start(*held_)) return false;
     held_.reset();
     return true;
+  }
+
+  void tell_of_wait(const StudyTrial& trial) {
+    if (++looks_ == kLooksAtARun)
+      note(fmt::format("trial {} waits: another process trains in '{}'", trial.number,
+                       study_.run_of(trial.number).string()));
+  }
+
+  /// Records it. Error(data) where so many in a row have failed alike: the reason lies not in their values.
+  void end_failed(StudyTrial& trial, const std::string& reason) {
+    records_.end_failed(trial, reason);
+    alike_ = reason == last_reason_ ? alike_ + 1 : 1;
+    last_reason_ = reason;
+    if (alike_ >= kFailedAlike)
+      fail(ErrorKind::data, "{} trials in a row failed alike: {}; mend that, then go on with --resume {} --trials N",
+           alike_, reason, study_.folder().string());
   }
 
   /// Of the member that a copy takes the place of, unless a process that died did so already.
@@ -233,7 +256,7 @@ class Tuner {
       trial.plan = planned.plan;
       recipe = std::move(planned.recipe);
     } catch (const std::exception& error) {
-      records_.end_failed(trial, error.what());
+      end_failed(trial, error.what());
       return false;
     }
     if (std::string reason = why_refused(constraints_, trial.plan); !reason.empty())
@@ -348,7 +371,7 @@ class Tuner {
     const bool is_interrupted = code == 130 || goes_on || is_given_on || (was_asked && training.was_killed());
     if (room_ && workers_.empty()) room_->leave();
     if ((code != 0 || training.was_lost()) && !is_interrupted) {
-      return records_.end_failed(trial, why_failed(worker));
+      return end_failed(trial, why_failed(worker));
     }
     if (is_interrupted && !trial.is_cut) {
       records_.take_results(trial);
@@ -370,6 +393,7 @@ class Tuner {
   }
 
   void has_trained(StudyTrial& trial) {
+    alike_ = 0;
     if (needs_deployment(settings_.objectives))
       trained_.push_back(trial);
     else
@@ -478,6 +502,9 @@ class Tuner {
   bool is_ending_ = false;
   bool nothing_left_ = false;  // to start, also once those that run have ended
   int64_t refused_in_a_row_ = 0;
+  std::string last_reason_ = {};  // why a trial failed,
+  int64_t alike_ = 0;             // and how many in a row for that reason
+  int looks_ = 0;                 // at a run that another process trains in
   double told_ = -1, next_look_ = 0;
 };
 
@@ -489,6 +516,7 @@ int64_t places_here(const StudySettings& settings) {
 
 TuneOutcome run_study(const Library& library, Study& study, const TuneLimits& limits, const std::string& program,
                       const TuneHooks& hooks, WorkerServer* server) {
+  require_same_data(study, library);
   return Tuner(library, study, limits, program, hooks, server).run();
 }
 

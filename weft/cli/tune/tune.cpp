@@ -52,12 +52,15 @@ struct TuneOptions {
 /// "optdigits" of "recipes/optdigits.toml".
 std::string stem_of(const std::string& recipe) { return fs::path(recipe).stem().string(); }
 
-/// studies/NAME-N with the next free N.
+/// studies/NAME-N with the next free N, made: a search that begins at the same time takes the next one.
 fs::path free_folder(const std::string& name) {
+  make_directories("studies");
   for (int number = 1;; ++number) {
     fs::path folder = fs::path("studies") / fmt::format("{}-{}", name, number);
     std::error_code code;
-    if (!fs::exists(fs::symlink_status(folder, code))) return folder;
+    if (fs::create_directory(folder, code)) return folder;
+    if (code)
+      fail(ErrorKind::io, "cannot make '{}': {}; name another folder by --study", folder.string(), code.message());
   }
 }
 

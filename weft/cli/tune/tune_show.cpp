@@ -58,6 +58,9 @@ void check_options(const ShowOptions& options, const std::string& extension) {
     fail(ErrorKind::usage, "'{}' is neither a .svg nor a .png nor a .html file; name one of these", options.output);
   if (options.picture != "history" && (options.output.empty() || extension == ".html"))
     fail(ErrorKind::usage, "--picture {} wants a file: add -o FILE.svg", options.picture);
+  if (!options.output.empty() && (options.as_json || options.importance))
+    fail(ErrorKind::usage, "{} prints, and -o draws; leave one of the two away{}",
+         options.as_json ? "--json" : "--importance", options.importance ? ", or take --picture importance" : "");
   if (!options.keys.empty() && options.picture != "contour")
     fail(ErrorKind::usage, "--keys are those of a contour; add --picture contour");
 }
@@ -65,7 +68,7 @@ void check_options(const ShowOptions& options, const std::string& extension) {
 int show_command(const Library& library, const ShowOptions& options) {
   const std::string extension = fs::path(options.output).extension().string();
   check_options(options, extension);
-  tune::Study study = tune::Study::open(options.folder);
+  tune::Study study = tune::Study::look_at(options.folder);
   const std::vector<tune::StudyTrial> trials = study.trials();
   if (extension == ".html") {
     write_atomically(options.output,

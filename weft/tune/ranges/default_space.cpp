@@ -11,6 +11,7 @@
 #include "weft/base/parse_number.h"
 #include "weft/data/open_dataset.h"
 #include "weft/models/options.h"
+#include "weft/program/run_data.h"
 #include "weft/spec/recipe.h"
 #include "weft/spec/recipe_keys.h"
 
@@ -23,7 +24,7 @@ constexpr double kLowerRate = 1.0 / 30, kHigherRate = 10;
 /// Two digits are enough for the end of a range.
 std::string two_digits(double value) { return fmt::format("{:.2g}", value); }
 
-/// Powers of two around the recipe's batch, none larger than the data.
+/// Powers of two around the recipe's batch, none larger than the training part.
 std::vector<std::string> batches_around(int64_t batch, int64_t samples) {
   std::vector<std::string> batches;
   for (const double factor : {0.25, 0.5, 1.0, 2.0}) {
@@ -87,6 +88,13 @@ void add_model_ranges(const spec::ModelSpec& spec, const models::ModelEntry& mod
 
 }  // namespace
 
+int64_t training_samples(const spec::RunSpec& spec, const Library& library) {
+  spec::RunSpec any_batch = spec;
+  any_batch.batch = 1;
+  any_batch.batch_schedule = {};
+  return program::open_run_data(library, any_batch).training->size();
+}
+
 bool reads_key(const Library& library, const std::string& key, const std::string& optimizer) {
   const std::vector<spec::RecipeKey> keys = spec::recipe_keys(library);
   const auto found =
@@ -111,7 +119,7 @@ std::vector<RangeText> default_ranges(const spec::RunSpec& base, const Library& 
     add("optimizer.momentum", RangeText::Kind::real, {"0.7", "0.98"});
   const std::unique_ptr<data::Dataset> training = data::open_dataset(library.data, spec.data, data::Split::train);
   if (spec.batch_schedule.batches.empty())
-    if (const auto batches = batches_around(spec.batch, training->size()); batches.size() > 1)
+    if (const auto batches = batches_around(spec.batch, training_samples(spec, library)); batches.size() > 1)
       add("batch", RangeText::Kind::choice, batches);
   if (training->info().target_kind() == data::TargetKind::sample_class)
     add("loss.label_smoothing", RangeText::Kind::real, {"0", "0.2"});

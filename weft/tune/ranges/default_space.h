@@ -15,6 +15,10 @@ namespace weft::tune {
 /// recipe cannot be resolved.
 std::vector<RangeText> default_ranges(const spec::RunSpec& base, const Library& library);
 
+/// That are left to train on once the validation part of the recipe is set aside. Error where the data cannot be
+/// opened.
+int64_t training_samples(const spec::RunSpec& spec, const Library& library);
+
 /// Whether an optimizer of this name reads the key.
 bool reads_key(const Library& library, const std::string& key, const std::string& optimizer);
 

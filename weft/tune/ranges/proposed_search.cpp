@@ -36,7 +36,7 @@ std::string thirds(const spec::RunSpec& spec) {
   return fmt::format("[{},{}]", rounded(spec.epochs / 3), rounded(2 * spec.epochs / 3));
 }
 
-void add_batches(const spec::RunSpec& spec, ProposedSearch& proposal) {
+void add_batches(const spec::RunSpec& spec, int64_t samples, ProposedSearch& proposal) {
   const int64_t batch = spec.batch;
   if (!spec.batch_schedule.boundaries.empty() || batch < 8) return;
   proposal.set.push_back("batch_schedule.boundaries=" + thirds(spec));
@@ -47,7 +47,7 @@ void add_batches(const spec::RunSpec& spec, ProposedSearch& proposal) {
                              {batch / 4, batch / 2, batch},
                              {batch / 2, batch, batch * 2},
                              {batch, batch, batch / 4}})
-    courses.push_back(list_text(course));
+    if (*std::max_element(course.begin(), course.end()) <= samples) courses.push_back(list_text(course));
   proposal.ranges.push_back(choices_of("batch_schedule.batches", courses));
   proposal.ranges.push_back(choices_of("batch_schedule.rate_scaling", {"none", "square_root", "linear"}));
 }
@@ -111,7 +111,7 @@ ProposedSearch propose_schedules(const spec::RunSpec& base, const data::DatasetI
   spec::RunSpec spec = base;
   spec::resolve(spec, library);
   ProposedSearch proposal;
-  add_batches(spec, proposal);
+  add_batches(spec, training_samples(spec, library), proposal);
   add_images(spec, info, library, proposal);
   add_momentum(spec, library, proposal);
   const double rate = spec.optimizer.learning_rate;

@@ -146,7 +146,12 @@ RangeText range_of_table(const toml::table& table, const std::string& key, const
   const toml::node *ends = table.get("range"), *choices = table.get("choices"), *step = table.get("step");
   if ((ends != nullptr) == (choices != nullptr))
     fail(ErrorKind::usage, "{}: {} wants either range = [LOW, HIGH] or choices = [A, B]", where, key);
+  const toml::node* log = table.get("log");
+  if (log != nullptr && !log->is_boolean()) fail(ErrorKind::usage, "{}: log of {} is true or false", where, key);
   if (choices != nullptr) {
+    if (log != nullptr || step != nullptr)
+      fail(ErrorKind::usage, "{}: {}: choices have neither log nor step; leave it away, or write range = [LOW, HIGH]",
+           where, key);
     if (choices->as_array() == nullptr) fail(ErrorKind::usage, "{}: choices of {} are a list: [A, B]", where, key);
     range.kind = RangeText::Kind::choice;
     range.arguments = texts_of(*choices, where);
@@ -155,7 +160,7 @@ RangeText range_of_table(const toml::table& table, const std::string& key, const
   const toml::array* array = ends->as_array();
   if (array == nullptr || array->size() != 2) fail(ErrorKind::usage, "{}: {} wants range = [LOW, HIGH]", where, key);
   range.arguments = texts_of(*array, where);
-  const bool is_log = table["log"].value_or(false),
+  const bool is_log = log != nullptr && log->value_or(false),
              is_whole = array->get(0)->is_integer() && array->get(1)->is_integer();
   range.kind = is_log ? RangeText::Kind::log : RangeText::Kind::real;
   if (step != nullptr || (is_whole && !is_log)) range.kind = RangeText::Kind::integer;

@@ -56,8 +56,10 @@ class Keys {
              "{}: the condition names '{}', which is not searched; give it a range, or leave the "
              "condition away",
              range.where, range.condition->first);
-      for (const std::string& text : range.condition->second)
+      for (const std::string& text : range.condition->second) {
         d.condition->values.push_back(value_of(*parent, text, range.where));
+        require_read(range, text, is_option);
+      }
     } else if (is_option) {
       d.condition = condition_by_readers(range, models_with(range), "model.name");
     } else if (const spec::RecipeKey& key = find(range); !key.read_by.empty()) {
@@ -194,6 +196,16 @@ class Keys {
       fail(ErrorKind::usage, "{}: {} has no option '{}'{}", range.where, fmt::join(names, ", "), option,
            known.empty() ? "; it has none" : suggestion(option, known));
     return with;
+  }
+
+  /// Where the condition of the range is on what reads the key, `value` must be one that does.
+  void require_read(const RangeText& range, const std::string& value, bool is_option) const {
+    const std::string chooser = is_option ? "model.name" : spec::section_of(range.key) + ".name";
+    if (range.condition->first != chooser) return;
+    const std::vector<std::string> readers = is_option ? models_with(range) : find(range).read_by;
+    if (readers.empty() || std::find(readers.begin(), readers.end(), value) != readers.end()) return;
+    fail(ErrorKind::usage, "{}: {} has no effect with {} = '{}'; it is read by {}", range.where, range.key, chooser,
+         value, fmt::join(readers, ", "));
   }
 
   /// The key is there for those choices of `chooser` that read it. nullopt where all do.

@@ -21,18 +21,40 @@ namespace {
 
 constexpr double kQuietSeconds = 2;  // of a wait for a lock
 
+/// Of a file that nobody writes any more: SQLite then wants no files beside it, in a folder that cannot be written.
+std::string immutable(const std::filesystem::path& path) {
+  std::string uri = "file:";
+  for (const char byte : path.string())
+    if (byte == '%' || byte == '?' || byte == '#')
+      uri += fmt::format("%{:02x}", static_cast<unsigned char>(byte));
+    else
+      uri += byte;
+  return uri + "?immutable=1";
+}
+
+/// What it takes to open the file: how SQLite is to name it, and its flags.
+std::pair<std::string, int> way_to_open(const std::filesystem::path& path, Database::Mode mode) {
+  if (mode == Database::Mode::create) return {path.string(), SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE};
+  if (mode == Database::Mode::open) return {path.string(), SQLITE_OPEN_READWRITE};
+  std::error_code code;
+  const bool is_written = std::filesystem::file_size(path.string() + "-wal", code) > 0 && !code;
+  if (is_written) return {path.string(), SQLITE_OPEN_READONLY};
+  return {immutable(path), SQLITE_OPEN_READONLY | SQLITE_OPEN_URI};
+}
+
 }  // namespace
 
 Database::Database(const std::filesystem::path& path, Mode mode, double busy_seconds, std::string if_unreadable)
     : path_(path), busy_seconds_(busy_seconds), if_unreadable_(std::move(if_unreadable)) {
-  const int flags = SQLITE_OPEN_READWRITE | (mode == Mode::create ? SQLITE_OPEN_CREATE : 0);
   sqlite3* opened = nullptr;
-  const int code = sqlite3_open_v2(path.c_str(), &opened, flags, nullptr);
+  const auto [name, flags] = way_to_open(path, mode);
+  const int code = sqlite3_open_v2(name.c_str(), &opened, flags, nullptr);
   connection_.reset(opened);
   if (opened == nullptr) fail(ErrorKind::io, "cannot open '{}': out of memory", path.string());
   sqlite3_extended_result_codes(opened, 1);
   require(code);
   sqlite3_busy_handler(opened, wait_for_lock, this);
+  if (mode == Mode::read) return;
   execute("PRAGMA journal_mode = WAL");
   execute("PRAGMA synchronous = FULL");
 }
@@ -81,9 +103,12 @@ void Database::require(int code) {
     case SQLITE_CANTOPEN:
     case SQLITE_IOERR: {
       const int number = sqlite3_system_errno(connection_.get());
-      fail(ErrorKind::io, "cannot use '{}': {}; check the path, the disk and its permissions", file,
-           number != 0 ? std::generic_category().message(number) : reason);
+      fail(ErrorKind::io,
+           "cannot use '{}': {}; check the path, the disk and its permissions, or copy its folder to one of your own",
+           file, number != 0 ? std::generic_category().message(number) : reason);
     }
+    case SQLITE_ERROR:  // such as a table that is not there
+      fail(ErrorKind::data, "'{}' is damaged: {}; put a copy of it back", file, reason);
     default:
       fail(ErrorKind::internal, "internal error: '{}': {}; please report this with the command you ran", file, reason);
   }

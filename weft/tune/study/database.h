@@ -52,7 +52,11 @@ enum class Outlives {
 /// database or is damaged. Where another process keeps it locked for some seconds, the user is told.
 class Database {
  public:
-  enum class Mode { open, create };
+  enum class Mode {
+    open,
+    create,
+    read  // and nothing else, where neither the file nor its folder can be written, too
+  };
   /// `if_unreadable`: what to say of a file that is no database or is damaged.
   Database(const std::filesystem::path& path, Mode mode, double busy_seconds = kBusySeconds,
            std::string if_unreadable =

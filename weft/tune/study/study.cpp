@@ -1,5 +1,7 @@
 #include "weft/tune/study/study.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -80,16 +82,26 @@ StudySettings parse_settings(const std::function<std::string(const std::string&)
   settings.seed = std::stoll(read("seed"));
   settings.threads = std::stoll(read("threads"));
   settings.in_order = std::stoll(read("in_order"));
+  if (settings.threads < 1 || settings.in_order < 0)
+    fail(ErrorKind::data, "it has {} threads, and in_order {}", settings.threads, settings.in_order);
   return settings;
+}
+
+std::string format_of(Database& database) {
+  Statement found = database.prepare("SELECT value FROM settings WHERE name = 'format'");
+  return found.step() ? found.text(0) : "";
+}
+
+void require_format(Database& database) {
+  if (const std::string format = format_of(database); format != kFormat)
+    fail(ErrorKind::data, "'{}' was written by another weft (format '{}', and this one reads {}); use that weft",
+         database.path().string(), format, kFormat);
 }
 
 /// Studies of the first format know no copies of trials, those of the second no ends that a scheduler decided and no
 /// order in which results count, those of the third no predicted times.
 void raise_format(Database& database) {
-  const auto format = [&] {
-    Statement found = database.prepare("SELECT value FROM settings WHERE name = 'format'");
-    return found.step() ? found.text(0) : "";
-  };
+  const auto format = [&] { return format_of(database); };
   const auto is_old = [&] { return format() == "1" || format() == "2" || format() == "3"; };
   if (!is_old()) return;  // without a lock, which somebody may hold
   Transaction transaction(database);
@@ -142,6 +154,16 @@ void require_same(const StudySettings& found, const StudySettings& wanted, const
   }
 }
 
+/// Error(data) where the database was emptied, and what it knew of lies there still.
+void require_no_trials(const fs::path& folder) {
+  std::error_code code;
+  for (const char* name : {"runs", "trials"})
+    if (fs::is_directory(folder / name, code) && !fs::is_empty(folder / name, code))
+      fail(ErrorKind::data,
+           "'{}' holds no study, and the {} of one lie beside it; put a copy of the file back, or name another folder",
+           (folder / "study.db").string(), name);
+}
+
 bool holds_nothing(const fs::path& folder) {
   std::error_code code;
   return !fs::exists(folder, code) || fs::is_empty(folder, code);
@@ -162,12 +184,15 @@ Study Study::create(const fs::path& folder, const StudySettings& settings) {
     Transaction transaction(*database);
     database->execute(kTables);
     const bool is_new = !database->prepare("SELECT 1 FROM settings").step();
-    if (is_new)
+    if (is_new) {
+      require_no_trials(folder);
       for (const auto& [name, value] : print_settings(settings))
         database->prepare("INSERT INTO settings VALUES (?, ?)").bind(name).bind(value).run();
+    }
     transaction.commit();
   }
   raise_format(*database);
+  require_format(*database);
   require_same(read_settings(*database, folder), settings, folder);
   make_directories(folder / "trials");
   make_directories(folder / "runs");
@@ -176,16 +201,39 @@ Study Study::create(const fs::path& folder, const StudySettings& settings) {
   return {folder, std::move(database), settings};
 }
 
-Study Study::open(const fs::path& folder, double busy_seconds) {
-  const fs::path file = folder / "study.db";
+namespace {
+
+fs::path database_of(const fs::path& folder) {
+  fs::path file = folder / "study.db";
   std::error_code code;
   if (!fs::exists(file, code))
     fail(ErrorKind::usage, "'{}' is no study: it has no study.db; `weft tune RECIPE --study {}` begins one",
          folder.string(), folder.string());
-  auto database = std::make_unique<Database>(file, Database::Mode::open, busy_seconds);
-  if (!database->prepare("SELECT 1 FROM sqlite_master WHERE name = 'settings'").step())
-    fail(ErrorKind::data, "'{}' holds no study; name another folder", file.string());
+  return file;
+}
+
+void require_study(Database& database) {
+  if (!database.prepare("SELECT 1 FROM sqlite_master WHERE name = 'settings'").step())
+    fail(ErrorKind::data, "'{}' holds no study; name another folder", database.path().string());
+}
+
+}  // namespace
+
+Study Study::open(const fs::path& folder, double busy_seconds) {
+  auto database = std::make_unique<Database>(database_of(folder), Database::Mode::open, busy_seconds);
+  require_study(*database);
   raise_format(*database);
+  require_format(*database);
+  StudySettings settings = read_settings(*database, folder);
+  return {folder, std::move(database), std::move(settings)};
+}
+
+Study Study::look_at(const fs::path& folder) {
+  const fs::path file = database_of(folder);
+  if (access(file.c_str(), W_OK) == 0 && access(folder.c_str(), W_OK) == 0) return open(folder);
+  auto database = std::make_unique<Database>(file, Database::Mode::read);
+  require_study(*database);
+  require_format(*database);
   StudySettings settings = read_settings(*database, folder);
   return {folder, std::move(database), std::move(settings)};
 }
@@ -240,7 +288,8 @@ const std::vector<StudyTrial>& Study::read_trials() {
       const size_t results = trials.back().results.size(), objectives = settings_.objectives.size();
       if (results != 0 && results != objectives)
         fail(ErrorKind::data, "it has {} results for {} objectives", results, objectives);
-    } catch (const std::exception& error) {  // of JSON, too
+      settings_.space.point(trials.back().values);  // for its error
+    } catch (const std::exception& error) {         // of JSON, too
       fail(ErrorKind::data, "'{}' is damaged: trial {} cannot be read: {}; put a copy of it back",
            database_->path().string(), rows.integer(0), error.what());
     }
@@ -282,6 +331,9 @@ void Study::set_workers(int64_t workers) { write_setting("workers", std::to_stri
 
 fs::path Study::storage() { return read_setting("storage"); }
 void Study::set_storage(const fs::path& file) { write_setting("storage", fs::absolute(file).lexically_normal()); }
+
+std::string Study::data() { return read_setting("data"); }
+void Study::set_data(const std::string& description) { write_setting("data", description); }
 
 std::vector<StudyTrial> Study::trials() { return read_trials(); }
 

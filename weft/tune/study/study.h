@@ -76,6 +76,8 @@ class Study {
   static Study create(const std::filesystem::path& folder, const StudySettings& settings);
   /// Error(usage) where there is no study.
   static Study open(const std::filesystem::path& folder, double busy_seconds = kBusySeconds);
+  /// To read alone, where this user may not write it, too.
+  static Study look_at(const std::filesystem::path& folder);
 
   const std::filesystem::path& folder() const { return folder_; }
   const StudySettings& settings() const { return settings_; }
@@ -96,6 +98,10 @@ class Study {
   /// The file that the study is written to in Optuna's tables as well (optuna_storage.h); empty: none.
   std::filesystem::path storage();
   void set_storage(const std::filesystem::path& file);
+
+  /// What the data were when the study began (spec::print_data_description); empty: not yet known.
+  std::string data();
+  void set_data(const std::string& description);
 
   /// In the order of their numbers, as they are now.
   std::vector<StudyTrial> trials();
