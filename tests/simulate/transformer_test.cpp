@@ -44,6 +44,22 @@ TEST(Strategy, NamesTheKeyThatIsWrong) {
   EXPECT_NE(error_of([] { parse_strategy("recompute=ful", 8, 8); }).find("did you mean 'full'?"), std::string::npos);
 }
 
+TEST(Strategy, RefusesNumbersThatDoNotFit) {
+  EXPECT_NE(error_of([] {
+              parse_strategy("tensor=4294967297", 8, 8);
+            }).find("tensor=4294967297 has to be a whole number from 0 to 1000000000"),
+            std::string::npos);
+  EXPECT_NE(error_of([] {
+              parse_strategy("tensor=65536,pipeline=65536", 8, 8);
+            }).find("tensor x pipeline x context are 4294967296, which does not divide 8 ranks"),
+            std::string::npos);
+}
+
+TEST(TransformerShape, RefusesMoreLayersThanCanBeSimulated) {
+  EXPECT_NE(error_of([] { parse_shape("layers=200000"); }).find("layers=200000 are more than the 100000"),
+            std::string::npos);
+}
+
 TEST(Strategy, TheRanksThatAreLeftShareTheBatch) {
   const Strategy strategy = parse_strategy("tensor=4,pipeline=2,micro-batch=2", 64, 64);
   EXPECT_EQ(strategy.data, 8);
@@ -135,6 +151,53 @@ TEST(TransformerStep, SharedWeightsCostMessagesAndSaveMemory) {
   EXPECT_GT(shared.exchange_seconds, 0);
   // 16 bytes of states per parameter: weights and slots of Adam, gradients as they are exchanged.
   EXPECT_NEAR(whole.memory.states, 18 * 6.65e9, 0.05 * 18 * 6.65e9);
+}
+
+TEST(TransformerStep, GradientsOfATiedTableStayOnTheHostOfAllStages) {
+  const TransformerShape shape = parse_shape("layers=8,hidden=1024,heads=16,sequence=512,vocabulary=8000");
+  machines::ClusterFile cluster = machines::read_cluster("dgx_a100_80gb");
+  const auto seconds = [&] { return simulate_transformer(shape, parse_strategy("pipeline=4", 4, 8), cluster).seconds; };
+  const double fast = seconds();
+  cluster.between_hosts.bytes_per_second = 1e6;
+  EXPECT_EQ(seconds(), fast);
+}
+
+TEST(TransformerStep, CountsWhatStagesSendToOtherHosts) {
+  const machines::ClusterFile cluster = machines::read_cluster("dgx_a100_80gb");
+  const auto sent = [&](const std::string& tied, const std::string& strategy, int ranks) {
+    const TransformerShape shape = parse_shape("layers=8,hidden=1024,heads=16,sequence=512,vocabulary=8000," + tied);
+    return simulate_transformer(shape, parse_strategy(strategy, ranks, 4), cluster).pipeline_bytes;
+  };
+  // Of each of four micro-batches 16 bits per position and hidden unit, one way; of the table its gradients in f32.
+  EXPECT_DOUBLE_EQ(sent("tied=no", "tensor=8,pipeline=2", 16), 4.0 * 512 * 1024 * 2);
+  EXPECT_DOUBLE_EQ(sent("tied=yes", "tensor=8,pipeline=2", 16), 4.0 * 512 * 1024 * 2 + 8000.0 * 1024 * 4);
+  EXPECT_EQ(sent("tied=yes", "tensor=4,pipeline=2", 8), 0);
+}
+
+TEST(TransformerStep, AStageWithBothEndsHasBothTablesUnlessTheyAreTied) {
+  const machines::ClusterFile cluster = machines::read_cluster("dgx_a100_80gb");
+  const auto of = [&](const std::string& tied, const std::string& strategy) {
+    const TransformerShape shape = parse_shape("layers=16,hidden=2048,heads=16,sequence=512,vocabulary=128000," + tied);
+    return simulate_transformer(shape, parse_strategy(strategy, 2, 8), cluster);
+  };
+  const double table = 128000.0 * 2048;
+  for (const char* strategy : {"data=2", "pipeline=2,schedule=zero_bubble_v"}) {
+    const TransformerStep one = of("tied=yes", strategy), two = of("tied=no", strategy);
+    EXPECT_NEAR(two.memory.states - one.memory.states, 18 * table, 1) << strategy;
+    EXPECT_GT(two.update_seconds, 1.1 * one.update_seconds) << strategy;
+  }
+  const TransformerStep one = of("tied=yes", "pipeline=2"), two = of("tied=no", "pipeline=2");
+  EXPECT_EQ(two.memory.states, one.memory.states);
+  EXPECT_EQ(two.update_seconds, one.update_seconds);
+}
+
+TEST(TransformerStep, OfTooManyMicroBatchesIsAnError) {
+  const machines::ClusterFile cluster = machines::read_cluster("dgx_a100_80gb");
+  const TransformerShape shape = parse_shape("layers=4,hidden=512,heads=8,sequence=128,vocabulary=1024");
+  EXPECT_NE(error_of([&] {
+              simulate_transformer(shape, parse_strategy("pipeline=2", 2, 100'000'000), cluster);
+            }).find("choose a larger micro-batch in --strategy, or a smaller --batch"),
+            std::string::npos);
 }
 
 TEST(TransformerStep, RecomputeSavesActivationsAndCostsAThird) {

@@ -16,12 +16,14 @@ namespace weft::simulate {
 namespace {
 
 constexpr const char* kInterleaved = "interleaved";
+constexpr int kLargest = 1'000'000'000;  // fits all numbers of a shape and a strategy, and so does the product of two
+constexpr int64_t kMostLayers = 100'000;
 
-int64_t whole(const std::string& key, const std::string& value) {
+int whole(const std::string& key, const std::string& value) {
   const std::optional<int64_t> number = parse_number<int64_t>(value);
-  if (!number || *number < 0 || *number > (int64_t{1} << 40))
-    fail(ErrorKind::usage, "{}={} has to be a whole number", key, value);
-  return *number;
+  if (!number || *number < 0 || *number > kLargest)
+    fail(ErrorKind::usage, "{}={} has to be a whole number from 0 to {}", key, value, kLargest);
+  return static_cast<int>(*number);
 }
 
 bool yes(const std::string& key, const std::string& value) {
@@ -61,7 +63,7 @@ using Set = std::function<void(Strategy&, const std::string& key, const std::str
 template <typename Number>
 Set number(Number Strategy::*member) {
   return [member](Strategy& strategy, const std::string& key, const std::string& value) {
-    strategy.*member = static_cast<Number>(whole(key, value));
+    strategy.*member = whole(key, value);
   };
 }
 Set flag(bool Strategy::*member) {
@@ -116,6 +118,9 @@ const std::map<std::string, Set>& setters() {
   return all;
 }
 
+/// Whose product may be more than an int holds.
+double ranks_of_replica(const Strategy& s) { return double{1} * s.tensor * s.pipeline * s.context; }
+
 void require_consistent(const Strategy& s, int ranks) {
   for (const auto& [name, value] : std::map<std::string, int64_t>{{"data", s.data},
                                                                   {"tensor", s.tensor},
@@ -127,11 +132,11 @@ void require_consistent(const Strategy& s, int ranks) {
                                                                   {"chunks", s.chunks}})
     if (value < 1) fail(ErrorKind::usage, "--strategy: {} has to be 1 or more", name);
   if (s.zero > 3) fail(ErrorKind::usage, "--strategy: zero={} has to be 0, 1, 2 or 3", s.zero);
-  if (s.ranks() != ranks)
+  if (const double all = s.data * ranks_of_replica(s); all != ranks)
     fail(ErrorKind::usage,
-         "--strategy: data={} x tensor={} x pipeline={} x context={} are {} ranks, not {}; leave data away, or give "
-         "--ranks {}",
-         s.data, s.tensor, s.pipeline, s.context, s.ranks(), ranks, s.ranks());
+         "--strategy: data={} x tensor={} x pipeline={} x context={} are {:.0f} ranks, not {}; leave data away, or "
+         "give --ranks {:.0f}",
+         s.data, s.tensor, s.pipeline, s.context, all, ranks, all);
   if (s.data % s.replicas != 0)
     fail(ErrorKind::usage, "--strategy: replicas={} does not divide data={}", s.replicas, s.data);
   static_cast<void>(s.micro_batches());
@@ -166,12 +171,12 @@ Strategy parse_strategy(std::string_view text, int ranks, int64_t batch) {
   if (!has_stored)
     strategy.stored =
         machines::bytes_of(strategy.arithmetic) == 4 ? machines::Arithmetic::f32 : machines::Arithmetic::bf16;
-  const int others = strategy.tensor * strategy.pipeline * strategy.context;
   if (strategy.data == 0) {
-    if (others < 1 || ranks % others != 0)
-      fail(ErrorKind::usage, "--strategy: tensor x pipeline x context are {}, which does not divide {} ranks", others,
-           ranks);
-    strategy.data = ranks / others;
+    const double others = ranks_of_replica(strategy);
+    if (others < 1 || others > ranks || ranks % static_cast<int>(others) != 0)
+      fail(ErrorKind::usage, "--strategy: tensor x pipeline x context are {:.0f}, which does not divide {} ranks",
+           others, ranks);
+    strategy.data = ranks / static_cast<int>(others);
   }
   require_consistent(strategy, ranks);
   return strategy;
@@ -200,6 +205,9 @@ TransformerShape parse_shape(std::string_view text) {
   });
   for (const char* key : {"layers", "hidden", "heads", "sequence", "vocabulary"})
     if (shape.*numbers.at(key) < 1) fail(ErrorKind::usage, "--shape: {} has to be 1 or more", key);
+  if (shape.layers > kMostLayers)
+    fail(ErrorKind::usage, "--shape: layers={} are more than the {} that can be simulated; choose fewer", shape.layers,
+         kMostLayers);
   return shape.completed();
 }
 

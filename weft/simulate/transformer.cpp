@@ -5,6 +5,7 @@
 
 #include "weft/base/error.h"
 #include "weft/simulate/collective_cost.h"
+#include "weft/simulate/pipeline_order.h"
 
 namespace weft::simulate {
 
@@ -218,9 +219,14 @@ double TransformerShape::layer_parameters() const {
   return attention + ffn + (s.gated ? 2 * h : 13 * h);  // biases and norms; gated ones have no biases
 }
 
+int TransformerShape::tables_of_stage(bool has_first, bool has_last) const {
+  if (has_first && has_last) return tied ? 1 : 2;
+  return has_first || has_last ? 1 : 0;
+}
+
 double TransformerShape::parameters() const {
   const auto h = static_cast<double>(hidden), table = static_cast<double>(vocabulary) * h;
-  return static_cast<double>(layers) * layer_parameters() + (tied ? 1 : 2) * table +
+  return static_cast<double>(layers) * layer_parameters() + tables_of_stage(true, true) * table +
          (gated ? h : static_cast<double>(sequence) * h + 2 * h);
 }
 
@@ -243,8 +249,10 @@ TransformerMemory memory_of(const TransformerShape& given, const Strategy& t) {
   const auto b = static_cast<double>(t.micro_batch), a = static_cast<double>(shape.heads);
   const double T = t.tensor, P = t.pipeline, stored = static_cast<double>(machines::bytes_of(t.stored));
   const double layers = static_cast<double>(shape.layers) / P;
-  const double table = static_cast<double>(shape.vocabulary) * h;
-  const double own = (shape.layer_parameters() * layers + table) / T;  // of the first stage
+  const passes::StagePlacement placement = placement_of(t.schedule, t.pipeline, t.chunks);
+  const bool first_is_last = placement.rank_of(placement.stages() - 1) == placement.rank_of(0);
+  const double tables = shape.tables_of_stage(true, first_is_last) * static_cast<double>(shape.vocabulary) * h;
+  const double own = (shape.layer_parameters() * layers + tables) / T;  // of the first stage
   const double sharers = t.data / t.replicas;
   TransformerMemory memory;
   const double slots = stored == 2 ? 12 : 8;

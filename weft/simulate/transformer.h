@@ -25,6 +25,9 @@ struct TransformerShape {
 
   /// Fills in what is 0. Error(usage) where sizes do not divide.
   TransformerShape completed() const;
+  /// Tables of the vocabulary on a stage that has the first layers, the last ones, or both: where they are tied, the
+  /// embedding and the last matrix are one.
+  int tables_of_stage(bool has_first, bool has_last) const;
   double layer_parameters() const;
   double parameters() const;
   friend bool operator==(const TransformerShape&, const TransformerShape&) = default;

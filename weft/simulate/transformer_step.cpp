@@ -16,6 +16,8 @@ namespace {
 using passes::PipelineSlot;
 using passes::PipelineWork;
 
+constexpr double kMostTasks = 2e7;  // some ten seconds, and some gigabytes
+
 /// Layers of each chunk of each stage: as even as they go; first the last one, then the first has fewer.
 std::vector<std::vector<int64_t>> divide_layers(int64_t layers, const passes::StagePlacement& placement) {
   const int64_t parts = placement.stages(), most = (layers + parts - 1) / parts;
@@ -51,6 +53,7 @@ class Simulation {
     layers_ = divide_layers(shape.layers, placement_);
     micro_batches_ = static_cast<int>(strategy.micro_batches());
     gathers_each_ = stages_ == 1 && strategy.zero >= 3;
+    require_few_tasks();
     set_messages();
   }
 
@@ -101,6 +104,15 @@ class Simulation {
 
   using Key = std::tuple<int, int, int>;  // stage, chunk, micro-batch
 
+  void require_few_tasks() const {
+    const double of_micro_batch = 6.0 * placement_.stages() + (gathers_each_ ? 5.0 * shape_.layers : 0);
+    if (of_micro_batch * micro_batches_ <= kMostTasks) return;
+    fail(ErrorKind::usage,
+         "a step of {} micro-batches, {} stages and {} layers is too long to simulate; choose a larger micro-batch in "
+         "--strategy, or a smaller --batch",
+         micro_batches_, stages_, shape_.layers);
+  }
+
   LayerCost scaled(LayerCost cost) const {
     for (double* seconds : {&cost.forward, &cost.backward_input, &cost.backward_weight, &cost.tensor_seconds})
       *seconds *= factor_;
@@ -144,21 +156,35 @@ class Simulation {
     table_layers_ = static_cast<double>(shape_.vocabulary * shape_.hidden) / shape_.layer_parameters();
     const double at_once = static_cast<double>(t_.micro_batch * shape_.sequence) / t_.context *
                            static_cast<double>(shape_.hidden) * stored;
-    // Devices of a host that have the same send a part of it each (Narayanan et al. 2021, 4.1). Where stages lie on
-    // several hosts, all of them keep the pace of those whose messages leave theirs.
-    const int of_stage = t_.tensor * t_.context * t_.data;
-    const bool leaves = of_stage * stages_ > cluster_.devices_per_host;
-    const double bytes = at_once / t_.tensor;
+    // Devices of a host that have the same send a part of it each (Narayanan et al. 2021, 4.1).
+    message_bytes_ = at_once / t_.tensor;
     if (stages_ > 1) {
-      message_seconds_ = message_cost(bytes, leaves, std::min(of_stage, cluster_.devices_per_host), cluster_).seconds();
+      message_seconds_ = seconds_between_stages(message_bytes_);
       if (t_.tensor > 1 && !t_.sequence_parallel)
         message_seconds_ +=
             cost_of(Collective::all_gather, at_once,
                     {.size = t_.tensor, .per_host = std::min(t_.tensor, cluster_.devices_per_host)}, cluster_)
                 .seconds();
       if (!t_.overlaps_messages) waiting_seconds_ = message_seconds_;
-      result_.pipeline_bytes = 2 * bytes * micro_batches_ * t_.chunks;
     }
+  }
+
+  int devices_of_stage() const { return t_.tensor * t_.context * t_.data; }
+  /// Devices of a host whose messages to another stage go at the same time.
+  int senders_of_host() const { return std::min(devices_of_stage(), cluster_.devices_per_host); }
+  int host_of(int stage) const { return stage * devices_of_stage() / cluster_.devices_per_host; }
+
+  /// Each device of a stage sends so much to its like in another. Where stages lie on several hosts, all of them keep
+  /// the pace of those whose messages leave theirs.
+  double seconds_between_stages(double bytes) const {
+    const bool leaves = devices_of_stage() * stages_ > cluster_.devices_per_host;
+    return message_cost(bytes, leaves, senders_of_host(), cluster_).seconds();
+  }
+  void count_sent(int from_stage, int to_stage, double bytes) {
+    if (host_of(from_stage) == host_of(to_stage)) return;
+    double& sent = sent_by_host_[host_of(from_stage)];
+    sent += bytes * senders_of_host();
+    result_.pipeline_bytes = std::max(result_.pipeline_bytes, sent);
   }
 
   /// Weights of a layer, as other ranks of the data axis have parts of them.
@@ -309,7 +335,7 @@ class Simulation {
   void add_update(int stage) {
     double layers = 0;
     for (const int64_t of_chunk : layers_[static_cast<size_t>(stage)]) layers += static_cast<double>(of_chunk);
-    if (has_first(stage) || has_last(stage)) layers += table_layers_;
+    layers += shape_.tables_of_stage(has_first(stage), has_last(stage)) * table_layers_;
     const double own = layers * shape_.layer_parameters() / t_.tensor / (t_.zero >= 1 ? t_.data / t_.replicas : 1);
     // Adam: gradients read twice, for their norm and the update; two slots and the master read and written; weights
     // written (and read, where they are their own master).
@@ -342,7 +368,9 @@ class Simulation {
     // The first and the last stage have the same table: the sum of both gradients.
     if (!has_last(placement_.rank_of(0)) && shape_.tied) {
       const double bytes = static_cast<double>(shape_.vocabulary * shape_.hidden) / t_.tensor * t_.gradient_bytes;
-      const double seconds = 2 * message_cost(bytes, true, cluster_.devices_per_host, cluster_).seconds();
+      const double seconds = 2 * seconds_between_stages(bytes);
+      count_sent(0, stages_ - 1, bytes);
+      count_sent(stages_ - 1, 0, bytes);
       const int32_t task = graph_.add({.name = "gradients of the embedding", .kind = "gradients", .seconds = seconds});
       for (const int32_t earlier : {last_exchange_.front(), last_exchange_.back()})
         if (earlier >= 0) graph_.wait_for(task, earlier);
@@ -370,6 +398,7 @@ class Simulation {
     }
     const int32_t message =
         graph_.add({.name = "activations", .kind = "message", .seconds = message_seconds_ - waiting_seconds_});
+    count_sent(from.stage, stage, message_bytes_);
     graph_.wait_for(message, from.task);
     graph_.wait_for(to, message);
   }
@@ -385,7 +414,8 @@ class Simulation {
   int micro_batches_ = 1;
   bool gathers_each_ = false;  // weights, for each micro-batch
   CollectiveCost gradient_, weights_;
-  double replica_seconds_ = 0, message_seconds_ = 0, waiting_seconds_ = 0, table_layers_ = 0;
+  double replica_seconds_ = 0, message_seconds_ = 0, message_bytes_ = 0, waiting_seconds_ = 0, table_layers_ = 0;
+  std::map<int, double> sent_by_host_;  // between stages
   TaskGraph graph_;
   TransformerStep result_;
   /// A stage's part of the network: a second of it is what exchanges take when nothing else is under way.

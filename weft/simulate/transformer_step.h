@@ -16,7 +16,7 @@ struct TransformerStep {
   double update_seconds = 0;    // of the optimiser
   double flops = 0;             // of all ranks, without what is computed again
   double exchanged_bytes = 0;   // that a host sends for them in a step
-  double pipeline_bytes = 0;    // that a device sends to the next stage in a step
+  double pipeline_bytes = 0;    // that the host whose stages send the most sends to stages on others in a step
   TransformerMemory memory;
   TaskGraph tasks;
   std::vector<Span> spans;
