@@ -63,6 +63,12 @@ TEST_F(Steps, OneOfFourAtHalfSpeedLeavesMostOfLinear) {
   EXPECT_LE(of_linear, 0.875);
 }
 
+TEST(UnequalShares, AreTheBatchWhereSlowRanksGetMoreThanTheirRate) {
+  const std::vector<double> speeds = {1000, 1, 1, 1, 1, 1, 1, 1};
+  EXPECT_EQ(unequal_shares(8, speeds), std::vector<int64_t>(8, 1));
+  EXPECT_EQ(unequal_shares(12, speeds), (std::vector<int64_t>{5, 1, 1, 1, 1, 1, 1, 1}));
+}
+
 TEST_F(Steps, EverythingReducedOfAlexnetIsNearItsBound) {
   machines::ClusterFile cluster = machines::read_cluster("p100x4_25g");
   cluster.devices_per_host = 1;
@@ -111,6 +117,16 @@ TEST_F(Steps, MoreAccumulatedBatchesHideTheExchange) {
     return simulate_step({{.program = &step.program}}, cluster, {.ranks = 256, .batches = batches}).seconds / batches;
   };
   EXPECT_LT(seconds(4), seconds(1));
+}
+
+TEST_F(Steps, OnlyTheLastAccumulatedBatchUpdates) {
+  StepProgram program;
+  program.items = {{StepItem::Kind::compute, "layers", "matmul", 1e-3},
+                   {StepItem::Kind::compute, "sgd", "updates", 2e-3}};
+  const SimulatedStep step =
+      simulate_step({{.program = &program, .factor = 2}}, machines::read_cluster("p3_16xlarge"), {.batches = 3});
+  EXPECT_DOUBLE_EQ(step.compute_seconds, 2 * (3 * 1e-3 + 2e-3));
+  EXPECT_NEAR(step.seconds, step.compute_seconds, 1e-9);
 }
 
 /// Such as the rows of layers whose gradients are not reduced.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <queue>
 
 #include "weft/base/error.h"
 #include "weft/base/rng.h"
@@ -90,7 +91,7 @@ class Builder {
 
   bool is_in(const Batch& batch, const StepItem& item) const {
     if (batch.is_last) return true;
-    if (item.kind == StepItem::Kind::compute) return item.work != "updates";
+    if (item.kind == StepItem::Kind::compute) return !item.is_update();
     const auto number = static_cast<size_t>(item.collective);
     return !classes_.front().program->collectives[number].is_of_last_batch && !item.is_next_run;
   }
@@ -178,8 +179,7 @@ SimulatedStep simulate_step(const std::vector<RankClass>& classes, const machine
   const std::vector<std::vector<int32_t>>& ends = builder.ends();
   result.seconds = end_of_step(result.spans, ends.back()) - end_of_step(result.spans, ends[ends.size() - 2]);
   for (const RankClass& rank : classes)
-    result.compute_seconds =
-        std::max(result.compute_seconds, rank.factor * rank.program->compute_seconds * options.batches);
+    result.compute_seconds = std::max(result.compute_seconds, rank.factor * rank.program->seconds_of(options.batches));
   result.exchange_seconds = busy_seconds(result.tasks, result.spans, builder.network()) / options.steps;
   result.waiting_seconds = std::max(0.0, result.seconds - result.compute_seconds);
   for (size_t number = 0; number < result.collectives.size(); ++number) {
@@ -203,6 +203,14 @@ std::vector<int64_t> unequal_shares(int64_t batch, const std::vector<double>& sp
   }
   std::stable_sort(rest.begin(), rest.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   for (size_t at = 0; given < batch; at = (at + 1) % rest.size(), ++given) ++shares[rest[at].second];
+  // The one sample that every rank has may be more than its rate gives it.
+  std::priority_queue<std::pair<int64_t, size_t>> largest;
+  for (size_t rank = 0; given > batch && rank < shares.size(); ++rank) largest.emplace(shares[rank], rank);
+  for (; given > batch && largest.top().first > 1; --given) {
+    const size_t rank = largest.top().second;
+    largest.pop();
+    largest.emplace(--shares[rank], rank);
+  }
   return shares;
 }
 

@@ -44,7 +44,7 @@ SimulatedStep simulate_step(const std::vector<RankClass>& classes, const machine
                             const StepOptions& options);
 
 /// Shares of a batch for ranks of these rates that let all of them end at the same time: whole samples, at least one,
-/// by largest remainders.
+/// by largest remainders. The largest give what the least ones get beyond their rate.
 std::vector<int64_t> unequal_shares(int64_t batch, const std::vector<double>& speeds);
 
 /// How much longer than the step of equal ranks a step is with the cluster's stragglers: the mean, over `draws` seeded

@@ -7,6 +7,7 @@
 #include "weft/base/error.h"
 #include "weft/graph/accumulation.h"
 #include "weft/graph/collective.h"
+#include "weft/ops/define.h"
 
 namespace weft::simulate {
 
@@ -122,6 +123,14 @@ class Maker {
 };
 
 }  // namespace
+
+bool StepItem::is_update() const { return work == ops::work::kUpdates; }
+
+double StepProgram::seconds_of(int batches) const {
+  double seconds = 0;
+  for (const StepItem& item : items) seconds += item.seconds * (item.is_update() ? 1 : batches);
+  return seconds;
+}
 
 StepProgram step_program(const CompiledStep& step, const CostModel& costs, int ranks) {
   return Maker(step, costs, ranks).make();

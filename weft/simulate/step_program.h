@@ -21,6 +21,8 @@ struct StepItem {
   double seconds = 0;        // compute
   int collective = -1;       // begin and wait: index into StepProgram::collectives
   bool is_next_run = false;  // a wait for what the run before this one began, with all that depends on it
+  /// What only the last of several accumulated batches computes.
+  bool is_update() const;
 };
 
 struct StepCollective {
@@ -33,10 +35,12 @@ struct StepCollective {
 struct StepProgram {
   std::vector<StepItem> items;  // in order; compute between two others may be joined
   std::vector<StepCollective> collectives;
-  double compute_seconds = 0;
+  double compute_seconds = 0;  // of one batch
   double flops = 0;
   double state_bytes = 0, arena_bytes = 0, batch_bytes = 0;  // of memory, as planned
   double total_bytes() const { return state_bytes + arena_bytes + batch_bytes; }
+  /// That a rank computes in a step of so many accumulated batches.
+  double seconds_of(int batches) const;
 };
 
 /// Times of nodes are those of `costs`. `ranks`: of the run, to know the sizes of what is gathered.
