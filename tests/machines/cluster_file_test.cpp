@@ -78,6 +78,22 @@ TEST(ClusterFile, RefusesWhatContradictsItself) {
       std::string::npos);
 }
 
+TEST(ClusterFile, RefusesStragglersThatCannotBe) {
+  const auto error = [](const std::string& line) {
+    return error_of("[failures]", "[stragglers]\n" + line + "\n[failures]");
+  };
+  EXPECT_NE(error("jitter = 1000").find("stragglers.jitter is above 1; write the deviation"), std::string::npos);
+  for (const char* line : {"slow_factor = 1e300", "slow_factor = 0.5"})
+    EXPECT_NE(error(line).find("stragglers.slow_factor has to be in [1, 100]; write how much longer"),
+              std::string::npos)
+        << line;
+}
+
+TEST(ClusterFile, RefusesMoreRanksThanCanBeCounted) {
+  EXPECT_NE(error_of("hosts = 16", "hosts = 9000000").find("machine.hosts makes 72000000 ranks, more than 10000000"),
+            std::string::npos);
+}
+
 TEST(ClusterFile, HostsOfWhichOneNamesNoRanksAreNamedWithoutALine) {
   EXPECT_EQ(error_of("[machine]\n", "[[hosts]]\nranks = 2\n[[hosts]]\n[machine]\n"),
             "'c.toml': hosts.ranks differs between hosts; simulate the hosts that are alike");

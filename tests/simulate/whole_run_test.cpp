@@ -4,6 +4,9 @@
 
 #include <cmath>
 #include <limits>
+#include <string>
+
+#include "weft/base/error.h"
 
 namespace weft::simulate {
 namespace {
@@ -93,6 +96,29 @@ TEST(WholeRun, ACampaignOfAHundredThousandDeviceHoursGainsByWhatWeftDoes) {
   ASSERT_EQ(all.rows.size(), 6u);
   EXPECT_GE(all.rows.back().outcome.goodput(), all.rows[1].outcome.goodput());
   for (const Campaign::Row& row : all.rows) EXPECT_LE(row.outcome.goodput(), 1);
+}
+
+/// The clock is then too coarse for what is left of an interval.
+TEST(WholeRun, EndsAfterManyYearsOfFrequentCheckpoints) {
+  const RunModel rare{.failures_per_device_hour = 3.6, .restart_seconds = 1e9, .repair_seconds = 0};
+  const RunOutcome outcome = simulate_run(rare, {.checkpoint_interval_seconds = 0.3}, 5e9, 1);
+  EXPECT_EQ(outcome.seconds, 5e9);
+  EXPECT_GE(outcome.failures, 4);
+}
+
+TEST(WholeRun, TooManyFailuresAreAnError) {
+  RunModel often = model();
+  often.hosts = 100'000;
+  often.failures_per_device_hour = 1;
+  often.restart_seconds = often.restore_seconds = 0;
+  try {
+    campaign(often, 1e10, 3600, 1);
+    FAIL();
+  } catch (const Error& error) {
+    const std::string what = error.what();
+    EXPECT_NE(what.find("is too long to simulate"), std::string::npos) << what;
+    EXPECT_NE(what.find("failures.per_device_hour"), std::string::npos) << what;
+  }
 }
 
 TEST(WholeRun, EndsWhenTheWorkIsDone) {

@@ -18,6 +18,8 @@ namespace weft::machines {
 namespace {
 
 constexpr double kMostFailures = 1;  // of a device in an hour
+constexpr double kMostJitter = 1, kMostSlowFactor = 100;
+constexpr int64_t kMostRanks = 10'000'000;
 constexpr const char* kProbe = "measure it with `weft cluster probe`, or write what the link's maker says";
 
 comm::LinkCosts link_of(SectionReader& section) {
@@ -111,6 +113,8 @@ void read_machine(const toml::table& file, const std::string& path, ClusterFile&
   count_hosts(file, path, cluster);
   if (cluster.hosts == 0) section.missing("hosts", "write how many hosts can be had");
   if (cluster.devices_per_host == 0) cluster.devices_per_host = 1;
+  if (const int64_t ranks = int64_t{cluster.hosts} * cluster.devices_per_host; ranks > kMostRanks)
+    section.wrong("hosts", fmt::format("makes {} ranks, more than {}", ranks, kMostRanks), "write fewer hosts");
   if (!cluster.speeds.empty() && static_cast<int>(cluster.speeds.size()) != cluster.ranks())
     section.wrong("speeds", fmt::format("has {} numbers for {} ranks", cluster.speeds.size(), cluster.ranks()),
                   "write one for each");
@@ -177,6 +181,12 @@ void read_what_goes_wrong(const toml::table& file, const std::string& path, Clus
   s.slow_share = stragglers.at_least_zero_or("slow_share", 0, "a share in [0, 1]");
   s.slow_factor = stragglers.positive_or("slow_factor", 1, "such as 1.2: a fifth more time");
   stragglers.refuse_others();
+  if (s.jitter > kMostJitter)
+    stragglers.wrong("jitter", fmt::format("is above {:g}", kMostJitter),
+                     "write the deviation of the logarithm of a step's time, such as 0.02");
+  if (s.slow_factor < 1 || s.slow_factor > kMostSlowFactor)
+    stragglers.wrong("slow_factor", fmt::format("has to be in [1, {:g}]", kMostSlowFactor),
+                     "write how much longer slow devices take, such as 1.2");
   if (s.slow_share > 1) stragglers.wrong("slow_share", "has to be in [0, 1]", "");
 }
 

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <limits>
 
 #include "weft/base/error.h"
+#include "weft/base/format.h"
 #include "weft/base/rng.h"
 
 namespace weft::simulate {
@@ -13,6 +15,8 @@ namespace {
 
 constexpr double kRounding = 1e-9;
 constexpr double kForever = std::numeric_limits<double>::infinity();
+constexpr double kSpan = 6;          // best_interval() looks so many times below and above Daly's
+constexpr double kMostEvents = 2e7;  // of a run; a campaign is some thirty of them
 
 class WholeRun {
  public:
@@ -54,7 +58,7 @@ class WholeRun {
   }
 
   void step() {
-    while (!repairs_.empty() && repairs_.front() <= now_) repairs_.erase(repairs_.begin());
+    while (!repairs_.empty() && repairs_.front() <= now_) repairs_.pop_front();
     const double rate = this->rate();
     const double repaired = repairs_.empty() ? kForever : repairs_.front();
     if (rate == 0) {  // waits for a host; one that fails meanwhile is none that works
@@ -64,10 +68,10 @@ class WholeRun {
       next_failure_ = draw();
       return;
     }
-    const double to_checkpoint = policy_.checkpoint_interval_seconds - since_checkpoint_;
+    const double checkpoint_at = now_ + std::max(0.0, policy_.checkpoint_interval_seconds - since_checkpoint_);
     const double to_enough = (enough_ - kept_ - unsaved_) / rate;
     const double until =
-        std::min({now_ + to_checkpoint, next_failure_, end_, now_ + to_enough, rate < 1 ? repaired : kForever});
+        std::min({checkpoint_at, next_failure_, end_, now_ + to_enough, rate < 1 ? repaired : kForever});
     const double worked = until - now_;
     unsaved_ += worked * rate;
     since_checkpoint_ += worked;
@@ -76,7 +80,7 @@ class WholeRun {
     if (now_ >= end_ || has_enough()) return;
     if (now_ >= next_failure_) {
       fail_one();
-    } else if (since_checkpoint_ >= (1 - kRounding) * policy_.checkpoint_interval_seconds) {
+    } else if (now_ >= checkpoint_at) {  // by the clock: years in, it may be too coarse for what a sum still lacks
       save();
     } else if (rate < 1 && now_ >= repaired) {
       // The host is there again: a checkpoint, then a start on all of them.
@@ -123,7 +127,7 @@ class WholeRun {
   int all_hosts_ = 1;
   double now_ = 0, next_failure_ = 0;
   double kept_ = 0, unsaved_ = 0, since_checkpoint_ = 0;
-  std::vector<double> repairs_;  // when hosts are there again, ascending
+  std::deque<double> repairs_;  // when hosts are there again, ascending
 };
 
 }  // namespace
@@ -145,15 +149,37 @@ double daly_interval(double checkpoint_seconds, double mean) {
   return std::sqrt(2 * checkpoint_seconds * mean) * (1 + std::sqrt(x) / 3 + x / 9) - checkpoint_seconds;
 }
 
+namespace {
+
+/// A second, where it would be less.
+double daly_of(const RunModel& model) {
+  const double rate = model.failures_per_second();
+  return rate > 0 ? std::max(1.0, daly_interval(model.checkpoint_seconds, 1 / rate)) : kForever;
+}
+
+/// Of failures, and of checkpoints at this interval while steps run.
+void require_few_events(const RunModel& model, double seconds, double interval) {
+  const double mean = 1 / model.failures_per_second(), down = model.restart_seconds + model.restore_seconds;
+  const double failures = std::isfinite(mean) ? seconds / (mean + down) : 0;
+  const double running = std::isfinite(mean) ? failures * mean : seconds;
+  if (failures + running / (interval + model.checkpoint_seconds) <= kMostEvents) return;
+  fail(ErrorKind::usage,
+       "a run of {} with a failure each {} and a checkpoint each {} is too long to simulate; choose fewer weeks or "
+       "device-hours, a lower failures.per_device_hour in the cluster file, or a longer --checkpoint-interval",
+       human_duration(seconds), human_duration(mean), human_duration(interval));
+}
+
+}  // namespace
+
 double best_interval(const RunModel& model, RunPolicy policy, double seconds, uint64_t seed) {
   if (model.failures_per_second() <= 0) return kForever;
-  const double daly = std::max(1.0, daly_interval(model.checkpoint_seconds, 1 / model.failures_per_second()));
+  const double daly = daly_of(model);
   const auto goodput = [&](double logarithm) {
     policy.checkpoint_interval_seconds = std::exp(logarithm);
     return simulate_run(model, policy, seconds, seed).goodput();
   };
   constexpr double kGolden = 0.6180339887498949;
-  double low = std::log(daly / 6), high = std::log(daly * 6);
+  double low = std::log(daly / kSpan), high = std::log(daly * kSpan);
   double a = high - kGolden * (high - low), b = low + kGolden * (high - low);
   double at_a = goodput(a), at_b = goodput(b);
   for (int round = 0; round < 24; ++round) {
@@ -176,8 +202,8 @@ double best_interval(const RunModel& model, RunPolicy policy, double seconds, ui
 
 Campaign campaign(const RunModel& model, double device_hours, double usual_interval_seconds, uint64_t seed) {
   const double seconds = 3600 * device_hours / (model.hosts * model.devices_per_host);
-  const double rate = model.failures_per_second();
-  const double daly = rate > 0 ? std::max(1.0, daly_interval(model.checkpoint_seconds, 1 / rate)) : kForever;
+  const double daly = daly_of(model);
+  require_few_events(model, seconds, std::min(usual_interval_seconds, daly / kSpan));
   Campaign all;
   const auto add = [&](std::string name, RunPolicy policy) {
     all.rows.push_back({std::move(name), policy, simulate_run(model, policy, seconds, seed)});

@@ -69,7 +69,7 @@ struct Campaign {
   std::vector<Row> rows;
 };
 /// Of so many device-hours: no checkpoint, one per `usual_interval`, Daly's interval, the simulation's best, with a
-/// spare host, going on with fewer.
+/// spare host, going on with fewer. Error(usage) where that would be too many failures or checkpoints to simulate.
 Campaign campaign(const RunModel& model, double device_hours, double usual_interval_seconds, uint64_t seed);
 
 }  // namespace weft::simulate
