@@ -91,6 +91,19 @@ TEST_F(Hostile, WhatDescribesTheDataIsSealed) {
   expect_error(weft({"eval", "r"}), 1, "data.json' is damaged: its content is not what weft wrote there");
 }
 
+TEST_F(Hostile, APlanWhoseLimitIsNoNumberIsDamaged) {
+  ASSERT_EQ(weft(tiny_run("r", {"--epochs", "1"})).code, 0);
+  nlohmann::json plan = nlohmann::json::parse(read_all(path("r/plan.json")));
+  plan.erase("checksum");
+  plan["arena_limit_bytes"] = "all";
+  write_all(path("r/plan.json"), plan.dump());
+  const Outcome outcome = weft({"explain", "r", "--memory"});
+  EXPECT_EQ(outcome.code, 1) << outcome.err;
+  EXPECT_NE(outcome.err.find("plan.json' is damaged: it does not say what the arena was given; put the original back"),
+            std::string::npos)
+      << outcome.err;
+}
+
 TEST_F(Hostile, ALinkThatLeadsBackIsNoClass) {
   for (const char* name : {"cat", "dog"}) {
     fs::create_directories(path("pictures") / name);

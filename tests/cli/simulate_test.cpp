@@ -110,6 +110,47 @@ TEST_F(SimulateCommand, NeedsASampleForEachRank) {
                "a batch of 7 leaves some of 16 ranks without a sample; choose --batch 16 or more");
 }
 
+TEST_F(SimulateCommand, RefusesOptionsThatATransformerDoesNotHave) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> refused = {
+      {{"--precision", "f16"}, "write arithmetic=f16 into --strategy"},
+      {{"--exchange", "f32"}, "write gradient-bytes=2 into --strategy"},
+      {{"--set", "batch=4"}, "write its sizes into --shape"},
+      {{"--tf32"}, "write arithmetic=tf32 into --strategy"},
+      {{"--input", "nonsense"}, "write sequence=1024 into --shape"},
+      {{"--classes", "10"}, "write vocabulary=51200 into --shape"},
+      {{"--bucket", "25MB"}, "leave it away"},
+      {{"--without", "nonsense"}, "leave it away"},
+      {{"--reduce-all"}, "leave it away"},
+      {{"--unequal-shares"}, "leave it away"}};
+  for (const auto& [option, next_step] : refused) {
+    std::vector<std::string> words = {"simulate", "transformer", "--cluster", "dgx_a100_80gb", "--ranks", "1"};
+    words.insert(words.end(), option.begin(), option.end());
+    expect_error(weft(words), 2, option.front() + " is not for the model 'transformer'; " + next_step);
+  }
+}
+
+TEST_F(SimulateCommand, ATransformersUsualBatchIsAsOfOtherModels) {
+  const Outcome outcome = weft({"simulate", "transformer", "--cluster", "dgx_a100_80gb", "--ranks", "2", "--json"});
+  EXPECT_EQ(nlohmann::json::parse(outcome.out)["batch"], 64) << outcome.err;
+}
+
+TEST_F(SimulateCommand, AStepOfSeveralBatchesIsNoShorterThanItsComputation) {
+  const Outcome outcome =
+      weft({"simulate", "lenet5", "--cluster", "p3_16xlarge", "--ranks", "8", "--set", "accumulate=4", "--json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto report = nlohmann::json::parse(outcome.out);
+  EXPECT_LE(report["busy_seconds"], report["step_seconds"]);
+  EXPECT_LE(report["of_linear"], 1);
+}
+
+TEST_F(SimulateCommand, ReportsWhatStagesOnSeveralHostsSend) {
+  const Outcome outcome = weft(
+      {"simulate", "transformer", "--shape", "layers=8,hidden=512,heads=8,sequence=128,vocabulary=1000,tied=no",
+       "--cluster", "dgx_a100_80gb", "--ranks", "16", "--batch", "4", "--strategy", "tensor=8,pipeline=2", "--json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(nlohmann::json::parse(outcome.out)["bytes_sent_per_host"], 4 * 128 * 512 * 2);
+}
+
 TEST_F(SimulateCommand, RefusesStrategiesThatItWouldNotSimulate) {
   for (const char* key : {"mesh.tensor=4", "mesh.pipeline=2", "averaging.period=8", "strategy=auto", "virtual_ranks=8",
                           "memory_limit=1GB"})

@@ -145,6 +145,20 @@ TEST_F(Usage, UnknownPassToLeaveOutNamesTheNearest) {
 
 TEST_F(Usage, GraphOfNothing) { expect_error(weft({"graph"}), 2, "wants a model"); }
 
+TEST_F(Usage, RealNumbersThatAreNone) {
+  const std::vector<std::vector<std::string>> all = {
+      {"simulate", "lenet5", "--cluster", "p3_16xlarge", "--calibration", "nan"},
+      {"simulate", "lenet5", "--cluster", "p3_16xlarge", "--weeks", "nan"},
+      {"simulate", "lenet5", "--cluster", "p3_16xlarge", "--device-hours", "inf"},
+      {"rates", "--ops", "--seconds", "nan"},
+      {"bench", "lenet5", "--seconds", "nan"},
+      {"compare", "a", "b", "--accuracy", "nan"},
+      {"plot", "a", "--smoothing", "nan"},
+      {"predict", "a", "b", "--top-p", "nan"}};
+  for (const std::vector<std::string>& words : all)
+    expect_error(weft(words), 2, words[words.size() - 2] + ": '" + words.back() + "' is no number from ");
+}
+
 TEST_F(Usage, OneArgumentTooMany) {
   expect_error(weft({"ops", "conv2d", "matmul"}), 2, "'matmul' is one argument too many");
 }

@@ -10,6 +10,7 @@
 #include "weft/base/format.h"
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
+#include "weft/cli/real_number.h"
 #include "weft/cli/recipe_input.h"
 #include "weft/comm/exchange.h"
 #include "weft/comm/on_all_ranks.h"
@@ -341,7 +342,7 @@ void add_bench(CLI::App& app, Action& action, const Library& library) {
   command->add_option("--set", options->choice.set, "Any key of a recipe; repeatable")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
-  command->add_option("--seconds", options->seconds, "How long to measure; default 5")->check(CLI::Range(0.0, 86400.0));
+  command->add_option("--seconds", options->seconds, "How long to measure; default 5")->check(real_number_in(0, 86400));
   command->add_option(
       "--bucket", options->bucket,
       "Of gradients that ranks reduce together: such as 25MB, or none; default: as is predicted to be best");

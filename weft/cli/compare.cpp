@@ -13,6 +13,7 @@
 #include "weft/base/format.h"
 #include "weft/base/table.h"
 #include "weft/cli/command.h"
+#include "weft/cli/real_number.h"
 #include "weft/run/metrics_history.h"
 #include "weft/run/run_directory.h"
 #include "weft/run/summary.h"
@@ -303,7 +304,7 @@ void add_compare(CLI::App& app, Action& action, const Library& library) {
   command
       ->add_option("--accuracy", options->accuracy,
                    "Time to this test accuracy, in percent; default: the highest that all have reached")
-      ->check(CLI::Range(0.0, 100.0));
+      ->check(real_number_in(0, 100));
   command->add_flag("--json", options->json, "Print JSON");
   command->callback(
       [options, &action, &library] { action = [options, &library] { return compare_command(library, *options); }; });

@@ -9,6 +9,7 @@
 #include "weft/base/files.h"
 #include "weft/base/format.h"
 #include "weft/base/say.h"
+#include "weft/base/seal.h"
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
 #include "weft/comm/on_all_ranks.h"
@@ -39,6 +40,18 @@ struct ExplainOptions {
   bool passes = false, memory = false, comm = false, json = false;
 };
 
+int64_t arena_limit_of(const std::string& plan_file) {
+  try {
+    const auto plan = nlohmann::json::parse(read_text(plan_file));
+    check_seal(plan, plan_file);
+    return plan.value("arena_limit_bytes", int64_t{0});
+  } catch (const nlohmann::json::exception&) {
+    fail(ErrorKind::data,
+         "'{}' is damaged: it does not say what the arena was given; put the original back, or give --memory-limit",
+         plan_file);
+  }
+}
+
 /// As in training where nothing says otherwise: what the arena was given then stands in the run's plan.
 void keep_to_limit(program::StepCache& steps, int64_t other_bytes, const spec::RunSpec& spec,
                    const ExplainOptions& options, const run::RunDirectory& run) {
@@ -47,9 +60,7 @@ void keep_to_limit(program::StepCache& steps, int64_t other_bytes, const spec::R
     program::keep_to_memory_limit(steps, spec, other_bytes);
     return;
   }
-  const auto plan = nlohmann::json::parse(read_text(run.plan()), nullptr, false);
-  const int64_t limit = plan.is_object() ? plan.value("arena_limit_bytes", int64_t{0}) : 0;
-  if (limit > 0) steps.limit_arena(limit);
+  if (const int64_t limit = arena_limit_of(run.plan().string()); limit > 0) steps.limit_arena(limit);
 }
 
 /// The step of this rank.

@@ -10,6 +10,7 @@
 #include "weft/base/files.h"
 #include "weft/base/progress.h"
 #include "weft/cli/command.h"
+#include "weft/cli/real_number.h"
 #include "weft/plot/figure.h"
 #include "weft/report/range_figure.h"
 #include "weft/report/run_curves.h"
@@ -71,7 +72,7 @@ void add_plot(CLI::App& app, Action& action, const Library& library) {
   command
       ->add_option("--smoothing", options->curves.smoothing,
                    "Weight of the past in the curves of the steps' loss and gradient norm, in [0, 1)")
-      ->check(CLI::Range(0.0, 0.9999));
+      ->check(real_number_in(0, 0.9999));
   command->add_flag("--range-test", options->range_test,
                     "The range test by which a run chose its learning rate (optimizer.learning_rate = auto)");
   command->callback(

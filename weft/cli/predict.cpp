@@ -8,6 +8,7 @@
 #include "weft/base/say.h"
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
+#include "weft/cli/real_number.h"
 #include "weft/infer/input_files.h"
 #include "weft/infer/prediction.h"
 #include "weft/infer/weights.h"
@@ -118,13 +119,13 @@ void add_predict(CLI::App& app, Action& action, const Library& library) {
   command
       ->add_option("--temperature", options->sampling.temperature,
                    "Of their draw, 0: always the likeliest; default 0.8")
-      ->check(CLI::Range(0.0, 100.0));
+      ->check(real_number_in(0, 100));
   command->add_option("--top-k", options->sampling.top_k, "Draw among so many of the likeliest; default: among all")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 30));
   command
       ->add_option("--top-p", options->sampling.top_p,
                    "Draw among the fewest likely ones that together have this probability; default 1")
-      ->check(CLI::Range(1e-6, 1.0));
+      ->check(real_number_in(1e-6, 1));
   command->add_option("--seed", options->seed, "Of their draw")->check(CLI::NonNegativeNumber);
   command->add_option("--masks", options->masks, "Folder for masks NAME.png, where each pixel gets a class")
       ->type_name("DIR");

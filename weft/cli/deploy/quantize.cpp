@@ -16,6 +16,7 @@
 #include "weft/cli/command.h"
 #include "weft/cli/deploy/quantize_data.h"
 #include "weft/cli/options.h"
+#include "weft/cli/real_number.h"
 #include "weft/deploy/compile_model.h"
 #include "weft/engine/model_file.h"
 #include "weft/engine/onnx_session.h"
@@ -396,7 +397,7 @@ void add_quantize(CLI::App& app, Action& action, const Library& library) {
   sub->add_option("--accuracy-drop", command->accuracy_drop,
                   "Leave the most sensitive layers as reals until the accuracy falls by no more points than this, or a "
                   "perplexity rises by no more per cent, on the validation part or on other training samples")
-      ->check(CLI::Range(0.0, 100.0));
+      ->check(real_number_in(0, 100));
   sub->add_option("--drawn-samples", command->drawn_samples,
                   "Calibrate with so many samples of drawn numbers: where only speed matters")
       ->check(CLI::Range(int64_t{1}, int64_t{1000000}));

@@ -17,6 +17,7 @@
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
 #include "weft/cli/planned_model.h"
+#include "weft/cli/real_number.h"
 #include "weft/cli/recipe_input.h"
 #include "weft/device/machine_file.h"
 #include "weft/device/op_times_file.h"
@@ -158,7 +159,7 @@ void add_rates(CLI::App& app, Action& action, const Library& library) {
       ->needs(ops);
   command
       ->add_option("--seconds", options->seconds, "With --ops: for all of it; what is longer is left out; default 120")
-      ->check(CLI::Range(1.0, 86400.0))
+      ->check(real_number_in(1, 86400))
       ->needs(ops);
   command->add_option("--output", options->output, "The file to write; default: none, with --ops this machine's cache")
       ->type_name("FILE");

@@ -14,6 +14,7 @@
 #include "weft/cli/forecast/simulate_memory.h"
 #include "weft/cli/forecast/simulate_report.h"
 #include "weft/cli/forecast/simulated_timeline.h"
+#include "weft/cli/real_number.h"
 #include "weft/cli/recipe_input.h"
 #include "weft/simulate/graph_step.h"
 #include "weft/simulate/trace.h"
@@ -33,7 +34,21 @@ struct SimulateOptions {
   std::vector<std::string> without;
   double calibration = 1, weeks = 0, device_hours = 0;
   int64_t batch = 0, steps = 0, seed = 0;
+  std::string not_of_shapes;  // the error where an option was given that a transformer of --shape does not have
 };
+
+/// An option of models that are graphs, and what a transformer of --shape has in its place.
+struct GraphOption {
+  CLI::Option* option;
+  const char* next_step;
+};
+
+std::string why_not_of_shapes(const std::vector<GraphOption>& all) {
+  for (const auto& [option, next_step] : all)
+    if (option->count() > 0)
+      return fmt::format("{} is not for the model '{}'; {}", option->get_name(), kTransformer, next_step);
+  return "";
+}
 
 int64_t parse_bucket(const std::string& bucket) {
   if (bucket.empty()) return 0;
@@ -108,7 +123,7 @@ void simulate_graph(const Library& library, const SimulateOptions& options, cons
   for (const auto& [kind, count] : kinds) {
     const auto [speed, batch] = kind;
     if (!lengths.contains(batch))
-      lengths[batch] = compiled(batch, 1).program.compute_seconds / alone.program.compute_seconds;
+      lengths[batch] = compiled(batch, 1).program.seconds_of(report.batches) / alone.program.seconds_of(report.batches);
     classes.push_back({.name = fmt::format("{} rank{} of batch {}", count, count == 1 ? "" : "s", batch),
                        .count = count,
                        .program = &step.program,
@@ -128,8 +143,9 @@ void simulate_graph(const Library& library, const SimulateOptions& options, cons
   // Linear: what the ranks would do if each ran as one of its rate does alone, on its part of the batch.
   double rates = 0;
   for (const double speed : speeds) rates += speed;
+  const double batch_of_one = static_cast<double>(even) * report.batches;
   report.of_linear = static_cast<double>(report.batch) / report.seconds /
-                     (ranks * static_cast<double>(even) / alone.program.compute_seconds);
+                     (ranks * batch_of_one / alone.program.seconds_of(report.batches));
   report.speed_share = rates / ranks;
   if (!report.fits())
     report.next_step = least_memory_text(library,
@@ -143,9 +159,10 @@ void simulate_graph(const Library& library, const SimulateOptions& options, cons
 }
 
 void simulate_shape(const SimulateOptions& options, const machines::ClusterFile& cluster, SimulationReport& report) {
+  if (!options.not_of_shapes.empty()) fail(ErrorKind::usage, "{}", options.not_of_shapes);
   const simulate::TransformerShape shape = simulate::parse_shape(options.shape);
-  const simulate::Strategy strategy =
-      simulate::parse_strategy(options.strategy, report.ranks, std::max<int64_t>(options.batch, 1));
+  const int64_t batch = options.batch > 0 ? options.batch : kUsualBatch * report.ranks;
+  const simulate::Strategy strategy = simulate::parse_strategy(options.strategy, report.ranks, batch);
   const double factor = simulate::slowest_factor(cluster, report.ranks, static_cast<uint64_t>(options.seed));
   report.transformer =
       simulate::simulate_transformer(shape, strategy, cluster, {options.calibration, options.calibration}, factor);
@@ -159,7 +176,7 @@ void simulate_shape(const SimulateOptions& options, const machines::ClusterFile&
   report.parameters = shape.parameters();
   report.seconds = step.seconds;
   report.busy_seconds = step.busy_seconds;
-  report.bytes_sent = step.exchanged_bytes;
+  report.bytes_sent = step.exchanged_bytes + step.pipeline_bytes;
   report.flops = step.flops;
   report.memory_bytes = step.memory.total();
   report.state_bytes = step.memory.states;
@@ -255,33 +272,48 @@ void add_simulate(CLI::App& app, Action& action, const Library& library) {
   command->add_option("--ranks", options->ranks, "Default: all devices of the cluster")->check(CLI::Range(1, 1000000));
   command->add_option("--batch", options->batch, "Samples per step, of all ranks; default 32 for each, or the recipe's")
       ->check(CLI::Range(1, 100000000));
-  command->add_option("--input", options->choice.input, "C,H,W of one image, or T tokens; default: the model's own");
-  command->add_option("--classes", options->choice.classes, "Or the vocabulary")->check(CLI::Range(1, 100000000));
-  command->add_option("--precision", options->choice.precision, "f32 (default), bf16, f16, or auto");
-  command->add_option("--set", options->choice.set, "Any key of a recipe; repeatable")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
-  command->add_flag("--tf32", options->tf32, "Products of f32 in tf32, where the device has it");
-  command->add_option("--exchange", options->exchange, "What gradients travel as: f32 (default), f16 or bf16");
-  command->add_option("--bucket", options->bucket,
-                      "Of gradients that ranks reduce together: such as 25MB, or none; default: as is predicted best");
-  command->add_option("--without", options->without, "Leave this pass out (see `weft graph --list-passes`); repeatable")
-      ->type_name("PASS")
-      ->allow_extra_args(false);
-  command->add_flag("--reduce-all", options->as_others,
-                    "All gradients are reduced, and waited for before the update, as most frameworks do");
-  command->add_flag("--unequal-shares", options->unequal, "Faster ranks get more of the batch");
+  const std::vector<GraphOption> of_graphs = {
+      {command->add_option("--input", options->choice.input,
+                           "C,H,W of one image, or T tokens; default: the model's own"),
+       "write sequence=1024 into --shape"},
+      {command->add_option("--classes", options->choice.classes, "Or the vocabulary")->check(CLI::Range(1, 100000000)),
+       "write vocabulary=51200 into --shape"},
+      {command->add_option("--precision", options->choice.precision, "f32 (default), bf16, f16, or auto"),
+       "write arithmetic=f16 into --strategy: f32, tf32, f16, bf16 (default), f8 or i8"},
+      {command->add_option("--set", options->choice.set, "Any key of a recipe; repeatable")
+           ->type_name("KEY=VALUE")
+           ->allow_extra_args(false),
+       "write its sizes into --shape, and how ranks divide it into --strategy"},
+      {command->add_flag("--tf32", options->tf32, "Products of f32 in tf32, where the device has it"),
+       "write arithmetic=tf32 into --strategy"},
+      {command->add_option("--exchange", options->exchange, "What gradients travel as: f32 (default), f16 or bf16"),
+       "write gradient-bytes=2 into --strategy: 4 (default) for f32"},
+      {command->add_option(
+           "--bucket", options->bucket,
+           "Of gradients that ranks reduce together: such as 25MB, or none; default: as is predicted best"),
+       "leave it away: each layer's gradients are reduced together"},
+      {command
+           ->add_option("--without", options->without,
+                        "Leave this pass out (see `weft graph --list-passes`); repeatable")
+           ->type_name("PASS")
+           ->allow_extra_args(false),
+       "leave it away: it is not compiled, so that no pass runs"},
+      {command->add_flag("--reduce-all", options->as_others,
+                         "All gradients are reduced, and waited for before the update, as most frameworks do"),
+       "leave it away: its gradients always are"},
+      {command->add_flag("--unequal-shares", options->unequal, "Faster ranks get more of the batch"),
+       "leave it away: all of its ranks get as much of the batch"}};
   command->add_option("--shape", options->shape, "Of a transformer: layers=24,hidden=1024,heads=16,sequence=1024...");
   command->add_option("--strategy", options->strategy, "Of a transformer: tensor=8,pipeline=4,micro-batch=1,zero=1...");
   command
       ->add_option("--calibration", options->calibration,
                    "What nodes take of the time that the device file gives; default 1")
-      ->check(CLI::Range(0.01, 100.0));
+      ->check(real_number_in(0.01, 100));
   command->add_option("--steps", options->steps, "Of a run: prints its hours, energy and price")
       ->check(CLI::Range(1, 2000000000));
-  command->add_option("--weeks", options->weeks, "Of a run with failures")->check(CLI::Range(0.0, 520.0));
+  command->add_option("--weeks", options->weeks, "Of a run with failures")->check(real_number_in(0, 520));
   command->add_option("--device-hours", options->device_hours, "The same, counted over all devices")
-      ->check(CLI::Range(0.0, 1e10));
+      ->check(real_number_in(0, 1e10));
   command->add_flag("--spot", options->spot, "Spot machines: their price, and their interruptions among the failures");
   command->add_option("--checkpoint-interval", options->checkpoint_interval,
                       "Of the run beside which the best interval is set; default 1h");
@@ -289,8 +321,10 @@ void add_simulate(CLI::App& app, Action& action, const Library& library) {
   command->add_option("--trace", options->trace, "Writes the timeline, for Perfetto")->type_name("FILE");
   command->add_option("--svg", options->picture, "Draws the timeline")->type_name("FILE");
   command->add_flag("--json", options->json, "Print JSON");
-  command->callback(
-      [options, &action, &library] { action = [options, &library] { return simulate_command(library, *options); }; });
+  command->callback([options, of_graphs, &action, &library] {
+    options->not_of_shapes = why_not_of_shapes(of_graphs);
+    action = [options, &library] { return simulate_command(library, *options); };
+  });
 }
 
 }  // namespace weft::cli
