@@ -37,7 +37,7 @@ class PlannedRunTest : public testing::Test {
   static Place here() {
     return {.cluster = nullptr, .times_here = [](int64_t threads) {
               return modelled_times(rated_costs(), static_cast<int>(threads), 0.3);
-            }};
+            }, .cores = 64};
   }
   /// A host of four devices that are 100 times as fast as nothing in particular.
   static machines::ClusterFile cluster(int hosts = 4) {
@@ -257,6 +257,21 @@ TEST_F(PlannedRunTest, RanksThatCannotShareTheBatchAreAnError) {
   Place place = here();
   place.cluster = &file;
   EXPECT_NE(test::error_of([&] { strategy_on(planned.spec, place, 8); }).find("has 4 devices"), std::string::npos);
+}
+
+TEST_F(PlannedRunTest, APipelineThatSpansHostsKeepsThePaceOfTheLinkBetweenThem) {
+  machines::ClusterFile two = cluster(2);
+  two.devices_per_host = 2;
+  const PlannedModel planned = model("transformer_lm", 8);
+  const auto step = [&](double bytes_per_second) {
+    two.between_hosts.bytes_per_second = bytes_per_second;
+    Place place = here();
+    place.cluster = &two;
+    Strategy strategy = strategy_on(planned.spec, place, 4);
+    strategy.pipeline = 4;  // of one rank each, of which the second and the third lie on two hosts
+    return predict_on(library_, planned, strategy, place).step().expected;
+  };
+  EXPECT_GT(step(1e6), 10 * step(1e10));
 }
 
 TEST(ExchangeOnCluster, ALargeSumIsBoundByTheSlowestLink) {

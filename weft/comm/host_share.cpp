@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <set>
 #include <sstream>
 
+#include "weft/base/cores.h"
 #include "weft/base/parallel.h"
 #include "weft/comm/exchange.h"
 #include "weft/comm/on_all_ranks.h"
@@ -102,6 +104,16 @@ void take_cores(comm::Communicator* ranks) {
   CPU_ZERO(&set);
   for (const int core : cores) CPU_SET(core, &set);
   if (!cores.empty()) sched_setaffinity(0, sizeof set, &set);  // where that is refused, ranks share the cores they have
+}
+
+int64_t cores_of_host(const comm::Communicator* ranks) {
+  if (ranks == nullptr) return available_cores();
+  const std::vector<comm::Member>& members = ranks->members();
+  std::set<int> cores;
+  for (const comm::Member& member : members)
+    if (member.host_index == members[static_cast<size_t>(ranks->rank())].host_index)
+      for (const int core : allowed_cores(static_cast<pid_t>(member.process))) cores.insert(core);
+  return cores.empty() ? available_cores() : granted_cores(static_cast<int64_t>(cores.size()));
 }
 
 int64_t common_threads(comm::Communicator* ranks, int64_t threads) {

@@ -29,6 +29,10 @@ std::vector<int> choose_cores(const Placing& placing, int local_rank);
 /// Null: nothing happens.
 void take_cores(comm::Communicator* ranks);
 
+/// Cores that the ranks of this host have together, each once; null: those of this process. A rank that has taken its
+/// own sees no others by itself.
+int64_t cores_of_host(const comm::Communicator* ranks);
+
 /// The least of what the ranks have cores for: all use as many threads, so that they have the same plan.
 int64_t common_threads(comm::Communicator* ranks, int64_t threads);
 

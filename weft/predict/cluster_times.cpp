@@ -45,7 +45,8 @@ ExchangeTimes exchange_on(const machines::ClusterFile& cluster, const Strategy& 
   };
   const simulate::GroupShape data = group_along(kDataAxis, strategy), tensor = group_along(kTensorAxis, strategy);
   const int64_t stage = strategy.data() * strategy.tensor;  // ranks that have the same layers, which are neighbours
-  const bool leaves = stage >= strategy.ranks_per_host;
+  // Where stages lie on several hosts, all of them keep the pace of those whose messages leave theirs.
+  const bool leaves = hosts > 1;
   const int sharers = static_cast<int>(std::min(stage, strategy.ranks_per_host));
   return {.ranks = static_cast<int>(strategy.data()),
           .ranks_per_host = static_cast<int>(strategy.ranks_per_host),

@@ -26,12 +26,12 @@ double measure_loading(const data::Dataset& dataset, data::LoaderOptions options
   return done > 0 ? (steady_seconds() - begin) / static_cast<double>(done) : 0;
 }
 
-double loading_seconds(double core_seconds, double step_seconds, const LoadingPlace& place) {
-  const double all = core_seconds * static_cast<double>(place.ranks);
-  const auto spare = static_cast<double>(place.cores - place.threads * place.ranks);
+double loading_seconds(double core_seconds, double step_seconds, const HostCores& host) {
+  const double all = core_seconds * static_cast<double>(host.ranks);
+  const auto spare = static_cast<double>(host.cores - host.threads * host.ranks);
   if (spare >= 1) return std::max(0.0, all / spare - step_seconds);
-  const double taken = kHeldUp * all / static_cast<double>(std::max<int64_t>(1, place.cores));
-  return std::max(taken, all / static_cast<double>(std::max<int64_t>(1, place.cores)) - step_seconds);
+  const double taken = kHeldUp * all / static_cast<double>(std::max<int64_t>(1, host.cores));
+  return std::max(taken, all / static_cast<double>(std::max<int64_t>(1, host.cores)) - step_seconds);
 }
 
 }  // namespace weft::predict

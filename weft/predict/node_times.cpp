@@ -36,15 +36,23 @@ NodeTimes modelled_times(const std::shared_ptr<const CostModel>& costs, int thre
           .describe = costs->describe()};
 }
 
-NodeTimes slowed(NodeTimes times, double factor) {
+NodeTimes slowed(NodeTimes times, double factor, std::string_view why) {
   times.of = [of = std::move(times.of), factor](const NodeSignature& node, const std::string& kernel) {
     OpEstimate estimate = of(node, kernel);
     estimate.seconds *= factor;
     return estimate;
   };
   times.seconds_per_node *= factor;
-  times.describe += fmt::format(", {:.2f} times as long on the slowest rank", factor);
+  times.describe += fmt::format(", {:.2f} times as long {}", factor, why);
   return times;
+}
+
+NodeTimes in_turns(NodeTimes times, const HostCores& host) {
+  const double turns = host.turns();
+  if (turns <= 1) return times;
+  return slowed(std::move(times), turns,
+                fmt::format("since {} ranks of {} thread{} share {} core{}", host.ranks, host.threads,
+                            host.threads == 1 ? "" : "s", host.cores, host.cores == 1 ? "" : "s"));
 }
 
 double ExchangeTimes::seconds(std::string_view axis, std::string_view op, int64_t bytes) const {

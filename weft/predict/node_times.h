@@ -9,6 +9,7 @@
 
 #include "weft/device/op_times.h"
 #include "weft/passes/support/pass_context.h"
+#include "weft/predict/host_cores.h"
 
 namespace weft::predict {
 
@@ -24,8 +25,10 @@ NodeTimes measured_times(const std::shared_ptr<const OpTimes>& times, bool exact
 /// By a cost model, of which a step may be off by so much (a standard deviation of the logarithm).
 NodeTimes modelled_times(const std::shared_ptr<const CostModel>& costs, int threads, double spread);
 
-/// Of a rank that takes so many times as long.
-NodeTimes slowed(NodeTimes times, double factor);
+/// Of a rank that takes so many times as long, and why: "on the slowest rank".
+NodeTimes slowed(NodeTimes times, double factor, std::string_view why);
+/// Of one of the host's ranks, which take turns where they have more threads than there are cores.
+NodeTimes in_turns(NodeTimes times, const HostCores& host);
 
 /// How exchanges between ranks are done, and what they take.
 struct ExchangeTimes {

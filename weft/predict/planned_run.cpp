@@ -2,14 +2,12 @@
 
 #include <algorithm>
 
-#include "weft/base/cores.h"
 #include "weft/base/error.h"
 #include "weft/base/format.h"
 #include "weft/base/memory.h"
 #include "weft/machines/roofline.h"
 #include "weft/predict/cluster_times.h"
 #include "weft/predict/described_device.h"
-#include "weft/predict/loading.h"
 #include "weft/program/arena_limit.h"
 #include "weft/simulate/data_parallel.h"
 #include "weft/spec/course.h"
@@ -44,7 +42,7 @@ class Planning {
     } else {
       sources_.device = library.device.describe_machine(static_cast<int>(strategy.threads));
     }
-    sources_.cores = cluster_ != nullptr && cluster_->cores_per_host > 0 ? cluster_->cores_per_host : available_cores();
+    sources_.cores = host_cores_of(place, strategy).cores;
     sources_.sample_seconds = model.sample_seconds;
     sources_.exchange = exchange_at(place, strategy);
     memory_ = memory_of_rank(place, strategy);
@@ -218,10 +216,18 @@ PlaceTimes times_at(const Place& place, const Strategy& strategy) {
     NodeTimes nodes = modelled_times(costs, 1, kFileSpread);
     times = {std::move(costs), std::move(nodes)};
   }
+  times.nodes = in_turns(std::move(times.nodes), host_cores_of(place, strategy));
   if (place.cluster == nullptr) return times;
   const double factor = simulate::slowest_factor(*place.cluster, static_cast<int>(strategy.ranks), kStragglerSeed);
-  if (factor != 1) times.nodes = slowed(std::move(times.nodes), factor);
+  if (factor != 1) times.nodes = slowed(std::move(times.nodes), factor, "on the slowest rank");
   return times;
+}
+
+HostCores host_cores_of(const Place& place, const Strategy& strategy) {
+  const machines::ClusterFile* const cluster = place.cluster;
+  return {.cores = cluster != nullptr ? cluster->cores_per_host : place.cores,
+          .threads = cluster != nullptr && cluster->device ? 0 : strategy.threads,
+          .ranks = std::min(strategy.ranks, strategy.ranks_per_host)};
 }
 
 double memory_of_rank(const Place& place, const Strategy& strategy) {
@@ -253,7 +259,7 @@ Strategy strategy_on(const spec::RunSpec& spec, const Place& place, std::optiona
   Strategy strategy = strategy_of(spec, 1, 1);
   if (place.cluster == nullptr) {
     strategy.ranks = strategy.ranks_per_host = ranks.value_or(1);
-    strategy.threads = std::max<int64_t>(1, std::min(spec.threads, available_cores() / strategy.ranks));
+    strategy.threads = std::max<int64_t>(1, std::min(spec.threads, place.cores / strategy.ranks));
     return strategy;
   }
   const machines::ClusterFile& cluster = *place.cluster;
@@ -314,13 +320,7 @@ Prediction predict_on(const Library& library, const PlannedModel& model, const S
       if (memory.total() > prediction.memory.total()) prediction.memory = memory;
       if (prediction.stages.empty()) evaluating.push_back(std::move(step));
     }
-    if (sources.sample_seconds > 0)
-      stage.loading_seconds = loading_seconds(
-          static_cast<double>(stage.samples()) / static_cast<double>(strategy.data()) * sources.sample_seconds,
-          stage.time.whole(),
-          {.cores = sources.cores,
-           .threads = place.cluster != nullptr && place.cluster->device ? 0 : strategy.threads,
-           .ranks = std::min(strategy.ranks, strategy.ranks_per_host)});
+    set_loading(stage, sources, strategy, host_cores_of(place, strategy));
     prediction.stages.push_back(std::move(stage));
   }
   const double evaluated = model.evaluated_samples ? model.evaluated_samples(steps) : 0;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "weft/base/cores.h"
 #include "weft/library/library.h"
 #include "weft/machines/cluster_file.h"
 #include "weft/models/model.h"
@@ -32,9 +33,11 @@ struct PlannedModel {
 
 /// Where.
 struct Place {
-  const machines::ClusterFile* cluster = nullptr;  // null: ranks on this host, which share its cores
+  const machines::ClusterFile* cluster = nullptr;  // null: ranks on this host, which share its cores and take turns
   /// Times of nodes on this machine with so many threads; for a cluster of devices like the one here, and for none.
   std::function<NodeTimes(int64_t threads)> times_here = {};
+  /// Cores of this host, for all its ranks together.
+  int64_t cores = available_cores();
   /// Where a memory limit cannot be kept, the error says the least that can. False saves that time: for one of many.
   bool seeks_least_memory = true;
 };
@@ -48,6 +51,9 @@ PlaceTimes times_at(const Place& place, const Strategy& strategy);
 
 /// Ranks that the place has in all, and on each host: all of the cluster's devices, or as asked for.
 Strategy strategy_on(const spec::RunSpec& spec, const Place& place, std::optional<int64_t> ranks);
+
+/// Of the place's hosts, and of the ranks on each.
+HostCores host_cores_of(const Place& place, const Strategy& strategy);
 
 /// What a rank of the place has: of its device, or its part of the host's.
 double memory_of_rank(const Place& place, const Strategy& strategy);

@@ -9,9 +9,9 @@
 namespace weft::predict {
 
 Interval StagePrediction::step() const {
-  const double whole = time.whole() + loading_seconds;
+  const double waited = loading_seconds.value_or(0), whole = time.whole() + waited;
   // What is known of loading is known to a factor only.
-  const double loading = whole > 0 ? 0.3 * loading_seconds / whole : 0;
+  const double loading = whole > 0 ? 0.3 * waited / whole : 0;
   return interval_of(whole, std::hypot(time.spread, loading));
 }
 

@@ -19,8 +19,9 @@ struct StagePrediction {
   int64_t first_step = 0, steps = 0;
   int64_t batch = 0, accumulate = 1, image_height = 0;  // as in spec::Stage
   StepTime time = {};
-  /// Per step: waits for batches that loaders do not make in time, and what they take of the cores that compute.
-  double loading_seconds = 0;
+  /// Per step: waits for batches that loaders do not make in time, and what they take of the cores that compute. Empty:
+  /// not known.
+  std::optional<double> loading_seconds = {};
 
   Interval step() const;
   int64_t samples() const { return batch * accumulate; }

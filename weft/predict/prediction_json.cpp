@@ -74,6 +74,11 @@ StepTime time_from(const json& row) {
   return time;
 }
 
+/// null where it is not known.
+std::optional<double> loading_from(const json& value) {
+  return value.is_null() ? std::nullopt : std::optional(value.get<double>());
+}
+
 ordered_json to_json(const MemoryPrediction& memory) {
   return {{"states_bytes", memory.states},
           {"activations_bytes", memory.activations},
@@ -106,7 +111,7 @@ ordered_json to_json(const Prediction& prediction, bool with_timeline) {
                       {"accumulate", stage.accumulate},
                       {"image_height", stage.image_height},
                       {"step_seconds", to_json(stage.step())},
-                      {"loading_seconds", stage.loading_seconds},
+                      {"loading_seconds", stage.loading_seconds ? ordered_json(*stage.loading_seconds) : ordered_json()},
                       {"parts", to_json(stage.time, with_timeline)}});
   for (const LinkTraffic& link : prediction.traffic)
     traffic.push_back({{"link", link.link}, {"bytes_per_step", link.bytes}});
@@ -165,7 +170,7 @@ Prediction prediction_from(const json& root, const std::string& file) {
                                    .accumulate = row.at("accumulate").get<int64_t>(),
                                    .image_height = row.at("image_height").get<int64_t>(),
                                    .time = time_from(row.at("parts")),
-                                   .loading_seconds = row.at("loading_seconds").get<double>()});
+                                   .loading_seconds = loading_from(row.at("loading_seconds"))});
     if (root.contains("energy"))
       prediction.energy = {interval_from(root.at("energy").at("kilowatt_hours")),
                            root.at("energy").at("peak_watts").get<double>()};

@@ -33,7 +33,10 @@ std::string step_table(const Prediction& prediction) {
   if (prediction.strategy.ranks > 1) add("exchange, waited for", time.of(Part::exchange));
   if (time.of(Part::transfer) > 0) add("file of activations", time.of(Part::transfer));
   if (time.overhead_seconds > 0) add("between nodes", time.overhead_seconds);
-  add("loading, waited for", stage.loading_seconds);
+  if (stage.loading_seconds)
+    add("loading, waited for", *stage.loading_seconds);
+  else
+    table.add_row({"loading, waited for", "not known", "-"});
   table.add_rule();
   table.add_row({"step", human_duration(whole), "100 %"});
   if (prediction.strategy.ranks > 1)

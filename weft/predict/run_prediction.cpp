@@ -1,8 +1,8 @@
 #include "weft/predict/run_prediction.h"
 
 #include <algorithm>
+#include <utility>
 
-#include "weft/base/cores.h"
 #include "weft/base/error.h"
 #include "weft/comm/on_all_ranks.h"
 #include "weft/device/machine_file.h"
@@ -31,15 +31,6 @@ int64_t rows_of_rank(const program::PreparedRun& run, int64_t batch) {
     return std::max<int64_t>(1, step::rows_of_shards(batch, run.spec.virtual_ranks, share.share, share.shares).front());
   const auto [begin, end] = data::rows_of_share(batch, share.share, share.shares);
   return std::max<int64_t>(1, end - begin);
-}
-
-void set_loading(StagePrediction& stage, const Sources& sources, const Strategy& strategy) {
-  if (sources.sample_seconds <= 0) return;
-  const double samples = static_cast<double>(stage.samples()) / static_cast<double>(strategy.data());
-  stage.loading_seconds = loading_seconds(samples * sources.sample_seconds, stage.time.whole(),
-                                          {.cores = sources.cores,
-                                           .threads = strategy.threads,
-                                           .ranks = std::min(strategy.ranks, strategy.ranks_per_host)});
 }
 
 }  // namespace
@@ -73,8 +64,17 @@ std::function<NodeTimes(int64_t threads)> kept_times_here(const DeviceKind& kind
   };
 }
 
-Prediction predict_run(program::PreparedRun& run, const Sources& sources) {
+void set_loading(StagePrediction& stage, const Sources& sources, const Strategy& strategy, const HostCores& host) {
+  if (sources.sample_seconds <= 0 || host.cores <= 0) return;
+  const double samples = static_cast<double>(stage.samples()) / static_cast<double>(strategy.data());
+  stage.loading_seconds = loading_seconds(samples * sources.sample_seconds, stage.time.whole(), host);
+}
+
+Prediction predict_run(program::PreparedRun& run, const Sources& given) {
   const int ranks = comm::number_of(run.ranks);
+  const HostCores host{.cores = given.cores, .threads = run.spec.threads, .ranks = comm::ranks_of_host(run.ranks)};
+  Sources sources = given;
+  sources.nodes = in_turns(std::move(sources.nodes), host);
   Prediction prediction{.model = run.spec.model.name,
                         .data = run.run_data.description.info.name,
                         .device = sources.device,
@@ -112,7 +112,7 @@ Prediction predict_run(program::PreparedRun& run, const Sources& sources) {
                           .accumulate = stages[at].accumulate,
                           .image_height = stages[at].image_height,
                           .time = predict_step(graphs(stages[at]), sources.nodes, sources.exchange)};
-    set_loading(stage, sources, prediction.strategy);
+    set_loading(stage, sources, prediction.strategy, host);
     prediction.stages.push_back(std::move(stage));
   }
   // The fullest shape, with all that is planned beside it.

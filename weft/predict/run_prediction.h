@@ -18,9 +18,12 @@ struct Sources {
   NodeTimes nodes;
   ExchangeTimes exchange;
   std::string device;         // whose times these are
-  double sample_seconds = 0;  // of one core, to make a sample; 0: not known, or nothing worth counting
-  int64_t cores = 1;          // of each host
+  double sample_seconds = 0;  // of one core, to make a sample; 0: not known
+  int64_t cores = 0;          // of each host, that its ranks share; 0: not known
 };
+
+/// Waits of a stage's steps for batches, where it is known what making samples takes and on how many cores.
+void set_loading(StagePrediction& stage, const Sources& sources, const Strategy& strategy, const HostCores& host);
 
 /// The times of ops that this machine's file holds, where there are any. `note` takes a line where it cannot be used.
 OpTimes known_times(const DeviceKind& kind, int64_t threads, const std::function<void(const std::string&)>& note);
@@ -35,6 +38,7 @@ std::function<NodeTimes(int64_t threads)> kept_times_here(const DeviceKind& kind
                                                           bool exact = true);
 
 /// Of a run that is about to begin here, all of whose plans are made. On several ranks, of this one.
+/// Where the ranks of this host have more threads than cores, they take turns.
 Prediction predict_run(program::PreparedRun& run, const Sources& sources);
 
 /// Of the graphs that the step runs.

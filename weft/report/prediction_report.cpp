@@ -26,10 +26,10 @@ namespace {
 
 using predict::Part;
 
-/// One line of the comparison; a measured value below 0 is not known.
+/// One line of the comparison; a measured value below 0 is not known, as little as a prediction that is not there.
 struct Row {
   std::string what;
-  predict::Interval predicted;
+  std::optional<predict::Interval> predicted;
   double measured = -1;
   bool has_range = false;
   std::string (*shown)(double) = human_duration;
@@ -76,8 +76,9 @@ std::vector<Row> rows_of(const run::RunDirectory& run, const predict::Prediction
   const std::optional<run::Summary> summary = summary_of(run);
   if (!summary || summary->steps == 0) return rows;
   const auto steps = static_cast<double>(summary->steps);
-  rows.push_back(
-      {"in training: waits for batches", exactly(stage.loading_seconds), summary->input_wait_seconds / steps});
+  Row waits{"in training: waits for batches", std::nullopt, summary->input_wait_seconds / steps};
+  if (stage.loading_seconds) waits.predicted = exactly(*stage.loading_seconds);
+  rows.push_back(waits);
   rows.push_back({"in training: step", prediction.step(), summary->step_seconds / steps, true});
   if (summary->ended.empty())
     rows.push_back({"in training: whole run", prediction.run_seconds(), summary->train_seconds, true});
@@ -90,8 +91,8 @@ std::vector<Row> rows_of(const run::RunDirectory& run, const predict::Prediction
 }
 
 std::string error_of(const Row& row) {
-  if (row.measured < 0 || row.predicted.expected <= 0 || row.measured == 0) return "-";
-  return fmt::format("{:+.1f} %", 100 * (row.predicted.expected / row.measured - 1));
+  if (row.measured < 0 || !row.predicted || row.predicted->expected <= 0 || row.measured == 0) return "-";
+  return fmt::format("{:+.1f} %", 100 * (row.predicted->expected / row.measured - 1));
 }
 
 }  // namespace
@@ -106,10 +107,11 @@ std::string prediction_text(const run::RunDirectory& run, const Explained& expla
                {"error", Align::right}});
   for (const Row& row : rows_of(run, *prediction, explained)) {
     std::string range;
-    if (row.has_range)
-      range = fmt::format("{} to {}{}", row.shown(row.predicted.low), row.shown(row.predicted.high),
-                          row.predicted.holds(row.measured) ? "" : ", missed");
-    table.add_row({row.what, row.shown(row.predicted.expected), range, row.shown(row.measured), error_of(row)});
+    if (row.has_range && row.predicted)
+      range = fmt::format("{} to {}{}", row.shown(row.predicted->low), row.shown(row.predicted->high),
+                          row.predicted->holds(row.measured) ? "" : ", missed");
+    table.add_row({row.what, row.predicted ? row.shown(row.predicted->expected) : "not known", range,
+                   row.shown(row.measured), error_of(row)});
   }
   return fmt::format("\n{}known from {}\n", table.text(), prediction->times_from);
 }
@@ -119,8 +121,10 @@ nlohmann::ordered_json prediction_json(const run::RunDirectory& run, const Expla
   if (!prediction || prediction->stages.empty()) return nullptr;
   auto rows = nlohmann::ordered_json::array();
   for (const Row& row : rows_of(run, *prediction, explained)) {
-    rows.push_back({{"what", row.what}, {"expected", row.predicted.expected}, {"measured", row.measured}});
-    if (row.has_range) rows.back().update({{"low", row.predicted.low}, {"high", row.predicted.high}});
+    rows.push_back({{"what", row.what}, {"expected", nullptr}, {"measured", row.measured}});
+    if (row.predicted) rows.back()["expected"] = row.predicted->expected;
+    if (row.has_range && row.predicted)
+      rows.back().update({{"low", row.predicted->low}, {"high", row.predicted->high}});
   }
   return rows;
 }

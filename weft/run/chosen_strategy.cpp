@@ -5,6 +5,7 @@
 
 #include "weft/base/clock.h"
 #include "weft/base/now_and_then.h"
+#include "weft/comm/host_share.h"
 #include "weft/comm/measure/measure.h"
 #include "weft/comm/on_all_ranks.h"
 #include "weft/machines/cluster_file.h"
@@ -22,7 +23,9 @@ namespace {
 std::optional<machines::ClusterFile> cluster_of(comm::Communicator* ranks, const std::string& file) {
   if (ranks == nullptr || ranks->members().back().host_index == 0) return std::nullopt;
   const comm::ClusterCosts costs = program::agreed_costs(ranks, file);
-  return machines::parse_cluster(comm::cluster_text(*ranks, costs), "cluster.toml");
+  machines::ClusterFile cluster = machines::parse_cluster(comm::cluster_text(*ranks, costs), "cluster.toml");
+  cluster.cores_per_host = static_cast<int>(comm::cores_of_host(ranks));
+  return cluster;
 }
 
 std::string text_by(const Library& library, const predict::Strategy& chosen, spec::RunSpec spec) {
@@ -54,7 +57,8 @@ void choose_strategy(const Library& library, spec::RunSpec& spec, comm::Communic
       if (note) note(line);
     };
     const predict::Place place{.cluster = cluster ? &*cluster : nullptr,
-                               .times_here = predict::kept_times_here(library.device, say)};
+                               .times_here = predict::kept_times_here(library.device, say),
+                               .cores = comm::cores_of_host(ranks)};
     const search::Choice choice = search::choose_strategy(
         library, model, place, predict::strategy_of(spec, comm::number_of(ranks), comm::ranks_of_host(ranks)), {},
         now_and_then(say, kSecondsBetweenLines, steady_seconds));

@@ -2,10 +2,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "weft/base/cores.h"
 #include "weft/base/error.h"
 #include "weft/base/files.h"
 #include "weft/base/seal.h"
+#include "weft/comm/host_share.h"
 #include "weft/comm/on_all_ranks.h"
 #include "weft/predict/loading.h"
 #include "weft/run/earlier_runs.h"
@@ -28,7 +28,7 @@ predict::Sources sources_here(const program::PreparedRun& run, double loading_se
       .nodes = predict::times_here(std::move(times), run.cost_profile.costs, static_cast<int>(run.spec.threads), exact),
       .exchange = predict::exchange_by(run.runtime.costs(), comm::ranks_of_host(run.ranks)),
       .device = run.library.device.describe_machine(static_cast<int>(run.spec.threads)),
-      .cores = available_cores()};
+      .cores = comm::cores_of_host(run.ranks)};
   // Beside a step that is only rated it says nothing.
   if (is_measured && loading_seconds > 0)
     sources.sample_seconds = predict::measure_loading(
