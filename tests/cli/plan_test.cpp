@@ -197,6 +197,32 @@ TEST_F(PlanCommand, ABudgetWantsAPrice) {
       "price.per_host_hour is missing in 'free.toml'");
 }
 
+TEST_F(PlanCommand, TheDatasNameSaysTheShapeWhereTheyAreNotHere) {
+  write_all(path("away.toml"), "model = 'resnet18'\ndata = 'images:photos?size=48'\nbatch = 4\nthreads = 1\n");
+  const Outcome outcome = weft({"plan", "away.toml", "--cluster", "boxes.toml", "--ranks", "1"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("from the data's name and the model's default"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("--samples N"), std::string::npos) << outcome.err;
+}
+
+TEST_F(PlanCommand, SamplesCountHereToo) {
+  const nlohmann::json planned = plan({"mine.toml", "--samples", "3200"});
+  EXPECT_EQ(planned["steps"], 3 * 3200 / 32);
+}
+
+TEST_F(PlanCommand, LoadingIsMeasuredForAClusterThatSaysItsCores) {
+  EXPECT_TRUE(plan({"mine.toml", "--cluster", "boxes.toml"})["stages"][0]["loading_seconds"].is_number());
+  std::string boxes = kBoxes;
+  boxes.erase(boxes.find("cores_per_host = 16\n"), 20);
+  write_all(path("boxes.toml"), boxes);
+  const Outcome unknown = weft({"plan", "mine.toml", "--cluster", "boxes.toml"});
+  EXPECT_NE(unknown.err.find("machine.cores_per_host is missing in 'boxes.toml'"), std::string::npos) << unknown.err;
+}
+
+TEST_F(PlanCommand, RefusesWhatTheRunRefuses) {
+  expect_error(weft({"plan", "mine.toml", "--set", "shard.zero=1"}), 2, "shard.zero = 1 with one rank");
+}
+
 TEST_F(PlanCommand, MeansOfStatesWantSomethingToBeComparedWith) {
   expect_error(weft({"plan", "lenet5", "--cluster", "boxes.toml", "--averaging"}), 2,
                "--averaging is one of the strategies that --deadline, --budget and --clusters compare");

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "weft/base/cores.h"
 #include "weft/comm/local/local_group.h"
 
 namespace weft::comm {
@@ -45,6 +46,12 @@ TEST(HostShare, OneCoreEachByDefaultBecomesAPartOfAll) {
 TEST(HostShare, ALauncherElsewhereDecidesNothing) {
   const Placing placing{.cores = {{4}, {5}}, .launcher_cores = {0, 1}, .bound_by_default = true};
   EXPECT_EQ(choose_cores(placing, 0), Cores{4}) << "the parent is no launcher of this host";
+}
+
+TEST(HostShare, CoresThatRanksShareCountOnce) {
+  comm::run_ranks({"a", "a", "b"},
+                  [](comm::Communicator& ranks) { EXPECT_EQ(cores_of_host(&ranks), available_cores()); });
+  EXPECT_EQ(cores_of_host(nullptr), available_cores());
 }
 
 TEST(HostShare, AllUseAsManyThreadsAsTheLeastHas) {

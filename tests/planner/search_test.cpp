@@ -147,6 +147,24 @@ TEST(PlanSearch, CandidatesShareTheBatchAlike) {
   EXPECT_EQ(ranks, (std::set<int64_t>{1, 2, 4, 8, 16, 24}));
 }
 
+TEST(PlanSearch, CandidatesOfAMeshShareTheBatchAlongData) {
+  machines::ClusterFile cluster;
+  cluster.hosts = 4;
+  cluster.devices_per_host = 2;
+  spec::RunSpec spec;
+  spec.batch = 6;
+  spec.mesh.tensor = 2;
+  const std::vector<machines::ClusterFile> clusters{cluster};
+  const auto ranks = [&] {
+    std::set<int64_t> found;
+    for (const Candidate& candidate : candidates_of(clusters, spec, {})) found.insert(candidate.strategy.ranks);
+    return found;
+  };
+  EXPECT_EQ(ranks(), (std::set<int64_t>{2, 4})) << "of 1 and 2 ranks along data; 4 cannot share 6 samples";
+  spec.mesh.data = 3;
+  EXPECT_EQ(ranks(), std::set<int64_t>{6}) << "as the mesh says";
+}
+
 TEST(PlanSearch, ARecipeThatHasChosenAStrategyKeepsIt) {
   machines::ClusterFile cluster;
   cluster.hosts = 4;

@@ -50,6 +50,16 @@ TEST_F(LargestBatchTest, FitsAndOneMoreDoesNot) {
   }
 }
 
+TEST_F(LargestBatchTest, IsAMultipleOfTheVirtualRanks) {
+  const machines::ClusterFile file = cluster(20e6);
+  const Place place{.cluster = &file};
+  PlannedModel of = model();
+  of.spec.virtual_ranks = 8;
+  const LargestBatch found = largest_batch(library_, of, strategy_on(of.spec, place, 2), place);
+  EXPECT_GT(found.batch, 0);
+  EXPECT_EQ(found.batch % 8, 0);
+}
+
 TEST_F(LargestBatchTest, WhereNoneFitsTheErrorSaysSo) {
   const machines::ClusterFile file = cluster(1e5);
   const Place place{.cluster = &file};

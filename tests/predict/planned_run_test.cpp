@@ -35,9 +35,9 @@ class PlannedRunTest : public testing::Test {
             .samples = 1000};
   }
   static Place here() {
-    return {.cluster = nullptr, .times_here = [](int64_t threads) {
-              return modelled_times(rated_costs(), static_cast<int>(threads), 0.3);
-            }, .cores = 64};
+    return {.cluster = nullptr,
+            .times_here = [](int64_t threads) { return modelled_times(rated_costs(), static_cast<int>(threads), 0.3); },
+            .cores = 64};
   }
   /// A host of four devices that are 100 times as fast as nothing in particular.
   static machines::ClusterFile cluster(int hosts = 4) {
@@ -63,6 +63,10 @@ class PlannedRunTest : public testing::Test {
     file.price.per_host_hour = 12;
     file.price.spot_per_host_hour = 4;
     return file;
+  }
+  static double computing(const Prediction& prediction) {
+    const StepTime& time = prediction.longest().time;
+    return time.of(Part::forward) + time.of(Part::backward) + time.of(Part::update);
   }
   /// Planned by two ranks that are here, with 4 samples each: of the first of them.
   struct RealMemory {
@@ -219,19 +223,18 @@ TEST_F(PlannedRunTest, ThrottlingMakesLongRunsSlower) {
 
 TEST_F(PlannedRunTest, AllWaitForTheSlowestRank) {
   const PlannedModel planned = model("resnet18", 64, "sgd");
-  const auto computing = [&](const machines::ClusterFile& file) {
+  const auto computing_on = [&](const machines::ClusterFile& file) {
     Place place = here();
     place.cluster = &file;
-    const StepTime time = predict_on(library_, planned, strategy_on(planned.spec, place, 4), place).longest().time;
-    return time.of(Part::forward) + time.of(Part::backward) + time.of(Part::update);
+    return computing(predict_on(library_, planned, strategy_on(planned.spec, place, 4), place));
   };
   machines::ClusterFile even = cluster(1), uneven = even, straggling = even;
   uneven.speeds = {1, 1, 1, 0.5};
   straggling.stragglers = {.jitter = 0, .slow_share = 1, .slow_factor = 3};
-  EXPECT_NEAR(computing(uneven) / computing(even), 2, 1e-6);
-  EXPECT_NEAR(computing(straggling) / computing(even), 3, 1e-6);
+  EXPECT_NEAR(computing_on(uneven) / computing_on(even), 2, 1e-6);
+  EXPECT_NEAR(computing_on(straggling) / computing_on(even), 3, 1e-6);
   uneven.stragglers = straggling.stragglers;
-  EXPECT_NEAR(computing(uneven) / computing(even), 6, 1e-6);
+  EXPECT_NEAR(computing_on(uneven) / computing_on(even), 6, 1e-6);
 }
 
 TEST_F(PlannedRunTest, TooLittleMemoryIsAnErrorThatNamesTheLeast) {
@@ -272,6 +275,74 @@ TEST_F(PlannedRunTest, APipelineThatSpansHostsKeepsThePaceOfTheLinkBetweenThem) 
     return predict_on(library_, planned, strategy, place).step().expected;
   };
   EXPECT_GT(step(1e6), 10 * step(1e10));
+}
+
+TEST_F(PlannedRunTest, RanksBeyondTheCoresTakeTurns) {
+  const PlannedModel planned = model("mlp", 16);
+  const auto predicted = [&](int64_t cores) {
+    Place place = here();
+    place.cores = cores;
+    return predict_on(library_, planned, strategy_on(planned.spec, place, 4), place);
+  };
+  const Prediction own = predicted(4), shared = predicted(2);
+  EXPECT_NEAR(computing(shared) / computing(own), 2, 1e-6);
+  EXPECT_NE(shared.times_from.find("4 ranks of 1 thread share 2 cores"), std::string::npos) << shared.times_from;
+  EXPECT_EQ(own.times_from.find("ranks of 1 thread"), std::string::npos) << own.times_from;
+}
+
+TEST_F(PlannedRunTest, RanksBeyondTheCoresOfADescribedHostTakeTurns) {
+  const PlannedModel planned = model("mlp", 16);
+  machines::ClusterFile file = cluster(1);
+  file.device.reset();
+  const auto predicted = [&](int cores_per_host) {
+    file.cores_per_host = cores_per_host;
+    Place place = here();
+    place.cluster = &file;
+    return predict_on(library_, planned, strategy_on(planned.spec, place, 4), place);
+  };
+  EXPECT_NEAR(computing(predicted(2)) / computing(predicted(4)), 2, 1e-6);
+}
+
+TEST_F(PlannedRunTest, LoadingOnHostsOfUnknownCoresIsNotKnown) {
+  PlannedModel planned = model("mlp", 16);
+  planned.sample_seconds = 1;
+  machines::ClusterFile file = cluster(1);
+  const auto loading = [&](int cores_per_host) {
+    file.cores_per_host = cores_per_host;
+    Place place = here();
+    place.cluster = &file;
+    return predict_on(library_, planned, strategy_on(planned.spec, place, 4), place).longest().loading_seconds;
+  };
+  EXPECT_EQ(loading(0), std::nullopt);
+  EXPECT_NEAR(loading(8).value_or(0), 16.0 / 8, 0.1) << "16 samples of a second each, on 8 cores beside the devices";
+}
+
+TEST_F(PlannedRunTest, WhatTheRunRefusesIsRefusedAsItDoes) {
+  const auto message = [&](int64_t ranks, const auto& change) {
+    PlannedModel planned = model("mlp", 24);
+    change(planned.spec);
+    return test::error_of([&] { predict_on(library_, planned, strategy_on(planned.spec, here(), ranks), here()); },
+                          ErrorKind::usage);
+  };
+  const std::string mesh = message(4, [](spec::RunSpec& spec) { spec.mesh.data = 3; });
+  EXPECT_NE(mesh.find("mesh.data = 3, and 4 ranks take part"), std::string::npos) << mesh;
+  const std::string alone = message(1, [](spec::RunSpec& spec) { spec.shard.zero = 1; });
+  EXPECT_NE(alone.find("shard.zero = 1 with one rank"), std::string::npos) << alone;
+  for (const auto& [ranks, shards] : {std::pair<int64_t, int64_t>{3, 8}, {4, 2}}) {
+    const std::string divided = message(ranks, [&](spec::RunSpec& spec) { spec.virtual_ranks = shards; });
+    EXPECT_NE(divided.find(fmt::format("virtual_ranks = {} cannot be divided among {} ranks", shards, ranks)),
+              std::string::npos)
+        << divided;
+  }
+}
+
+TEST_F(PlannedRunTest, SamplesThatMakeNoStepAreAnError) {
+  PlannedModel planned = model("mlp", 256);
+  planned.samples = 100;
+  const std::string message =
+      test::error_of([&] { predict_on(library_, planned, strategy_of(planned.spec, 1, 1), here()); }, ErrorKind::usage);
+  EXPECT_NE(message.find("a batch of 256 is larger than the 100 samples; choose a smaller --batch"), std::string::npos)
+      << message;
 }
 
 TEST(ExchangeOnCluster, ALargeSumIsBoundByTheSlowestLink) {

@@ -51,6 +51,14 @@ TEST(Prediction, WhatIsWrittenIsRead) {
   EXPECT_EQ(to_json(read).dump(), json.dump());
 }
 
+TEST(Prediction, LoadingThatIsNotKnownIsWrittenAndSaidSo) {
+  Prediction prediction = sample();
+  for (StagePrediction& stage : prediction.stages) stage.loading_seconds.reset();
+  const Prediction read = prediction_from(nlohmann::json::parse(to_json(prediction).dump()), "prediction.json");
+  EXPECT_EQ(read.stages.front().loading_seconds, std::nullopt);
+  EXPECT_NE(describe(read).find("not known"), std::string::npos) << describe(read);
+}
+
 TEST(Prediction, AFileThatIsNoneIsNamed) {
   const std::string message = test::error_of(
       [] {

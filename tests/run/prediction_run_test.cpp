@@ -9,6 +9,7 @@
 #include "tests/support/ranks_rig.h"
 #include "weft/base/files.h"
 #include "weft/predict/noise_scale.h"
+#include "weft/program/decisions.h"
 #include "weft/run/earlier_runs.h"
 #include "weft/run/metrics_history.h"
 #include "weft/run/prediction_file.h"
@@ -80,6 +81,19 @@ TEST_F(PredictionRun, ItsMemoryIsThatOfTheSummary) {
   const RunOutcome outcome = start_run(library_, spec(), path("run"), {});
   EXPECT_EQ(prediction("run").memory.total(), outcome.summary.planned_total_bytes);
   EXPECT_GT(prediction("run").memory.states, 0);
+}
+
+TEST_F(PredictionRun, RanksThatShareACoreTakeTurns) {
+  comm::run_ranks(one_host(2), [&](comm::Communicator& ranks) {
+    const auto prepared = program::prepare_run(library_, spec(), {}, {}, &ranks, "", "");
+    predict::Sources sources = sources_here(*prepared, /*loading_seconds=*/0, /*exact=*/true, {});
+    const auto forward = [&](int64_t cores) {
+      sources.cores = cores;
+      return predict::predict_run(*prepared, sources).longest().time.of(predict::Part::forward);
+    };
+    const double own = forward(2);
+    EXPECT_NEAR(forward(1) / own, 2, 1e-6);
+  });
 }
 
 TEST_F(PredictionRun, GoesOnWithItAndItsStrategy) {

@@ -1,6 +1,6 @@
 #include "weft/cli/planned_model.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "weft/base/error.h"
 #include "weft/base/say.h"
@@ -18,9 +18,11 @@ namespace {
 constexpr double kSampleSeconds = 0.3;
 
 predict::PlannedModel without_data(const Library& library, const PlanOptions& options, const spec::RunSpec& spec) {
-  ModelChoice of_model = options.choice;
-  of_model.model = spec.model.name;
-  const models::ModelInput input = input_of(library, of_model, spec.batch);
+  spec::RunSpec own = spec;  // whose batch becomes that of the largest stage
+  const RecipeInput found = input_of_recipe(library, options.choice, own);
+  if (!found.note.empty())
+    say(found.note + (options.samples > 0 ? "" : "; --samples N says how many there are to train on"));
+  const models::ModelInput& input = found.input;
   predict::PlannedModel model{.spec = spec,
                               .input =
                                   [input](const spec::StepShape& shape) {
@@ -65,26 +67,29 @@ bool can_open_data(const Library& library, const spec::RunSpec& spec) {
 }
 
 predict::PlannedModel planned_model(const Library& library, const PlanOptions& options, const spec::RunSpec& spec,
-                                    bool elsewhere) {
+                                    bool measures_loading) {
   const bool is_recipe = names_recipe(library, options.choice.model);
-  if (!is_recipe || !options.choice.input.empty() || options.choice.classes > 0)
+  if (!is_recipe || !options.choice.input.empty() || options.choice.classes > 0 || !can_open_data(library, spec))
     return without_data(library, options, spec);
-  if (!can_open_data(library, spec)) {
-    predict::PlannedModel model = without_data(library, options, spec);
-    const models::ModelInput input = model.input(spec::StepShape(spec.batch));
-    say(fmt::format(
-        "the recipe's data '{}' are not here: assumed an input of {} and {} classes; --input, --classes and "
-        "--samples say others",
-        spec.data, to_string(Shape(input.shape)), input.classes));
-    return model;
-  }
   const program::RunData data = program::open_run_data(library, spec);
   predict::PlannedModel model = predict::planned_model(library, spec, data);
   if (options.samples > 0) model.samples = options.samples;
-  if (!elsewhere || options.searches())
+  if (measures_loading)
     model.sample_seconds = predict::measure_loading(
         *data.training, program::training_loader_options(spec, data.description, {}, library), kSampleSeconds);
   return model;
+}
+
+void note_unknown_cores(const predict::PlannedModel& model, const std::vector<machines::ClusterFile>& clusters) {
+  if (model.sample_seconds <= 0) return;
+  std::vector<std::string> files;
+  for (const machines::ClusterFile& cluster : clusters)
+    if (cluster.cores_per_host == 0) files.push_back(fmt::format("'{}'", cluster.file));
+  if (!files.empty())
+    say(fmt::format(
+        "the time of loading is left out: machine.cores_per_host is missing in {}; write it there, or into a "
+        "copy of the file",
+        fmt::join(files, ", ")));
 }
 
 predict::NodeTimes times_of_machine(const Library& library, const PlanOptions& options, int64_t threads) {

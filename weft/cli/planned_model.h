@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "weft/cli/options.h"
 #include "weft/predict/planned_run.h"
@@ -28,10 +29,13 @@ spec::RunSpec spec_of_plan(const Library& library, ModelChoice choice);
 /// Whether the recipe's data are at hand; a line says so where they are not.
 bool can_open_data(const Library& library, const spec::RunSpec& spec);
 
-/// The model with its data, as far as these are at hand: else what the options and the model's default say, and a line
-/// says so.
+/// The model with its data, as far as these are at hand: else what input_of_recipe() finds, and a line says so.
+/// `measures_loading`: what making a sample takes, which a prediction of memory alone does not ask.
 predict::PlannedModel planned_model(const Library& library, const PlanOptions& options, const spec::RunSpec& spec,
-                                    bool elsewhere);
+                                    bool measures_loading = true);
+
+/// A line where the time of loading is known here, but not on how many cores hosts of these clusters do it.
+void note_unknown_cores(const predict::PlannedModel& model, const std::vector<machines::ClusterFile>& clusters);
 
 /// Beyond what times of ops that were measured are off by.
 inline constexpr double kRatedSpread = 0.3;

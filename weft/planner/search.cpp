@@ -132,9 +132,12 @@ void require_prices(const std::vector<machines::ClusterFile>& clusters, bool spo
 std::vector<Candidate> candidates_of(const std::vector<machines::ClusterFile>& clusters, const spec::RunSpec& spec,
                                      const StrategyChoices& choices) {
   std::vector<Candidate> candidates;
+  // A mesh that names its ranks along data has no others.
+  const bool is_given = choices.ranks == 0 && !choices.open && spec.mesh.data > 0;
+  const int64_t given = is_given ? spec.mesh.data * spec.mesh.tensor * spec.mesh.pipeline : choices.ranks;
   for (const machines::ClusterFile& cluster : clusters) {
-    for (const int64_t ranks : rank_counts_of(cluster, choices.ranks)) {
-      if (!choices.open && (spec.batch % ranks != 0 || spec.batch < ranks)) continue;
+    for (const int64_t ranks : rank_counts_of(cluster, given)) {
+      if (!choices.open && !predict::can_divide(spec, ranks)) continue;
       for (const bool spot : {false, true}) {
         if (spot && (!choices.spot || cluster.price.spot_per_host_hour <= 0)) continue;
         predict::Strategy strategy = predict::strategy_of(spec, ranks, cluster.devices_per_host);
@@ -152,7 +155,7 @@ std::vector<Candidate> candidates_of(const std::vector<machines::ClusterFile>& c
           candidates.push_back({&cluster, spot, strategy});
         };
         add(ranks > 1 ? spec.shard.zero : 0, spec.compression.method, spec.averaging.period);
-        if (ranks == 1) continue;
+        if (strategy.data() == 1) continue;
         const bool is_plain = spec.shard.zero == 0 && spec.compression.method == "none" && spec.averaging.period == 0;
         if (!is_plain) continue;  // the recipe has decided
         add(1, "none", 0);

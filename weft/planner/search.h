@@ -78,8 +78,9 @@ void require_one_currency(const std::vector<machines::ClusterFile>& clusters);
 /// `spot`: those of spot machines count.
 void require_prices(const std::vector<machines::ClusterFile>& clusters, bool spot);
 
-/// For each cluster: 1, 2, 4... hosts and all of them, on which the ranks can share the recipe's batch; levels of
-/// shared states, 16-bit gradients. Where strategies are open, ranks that cannot share the batch may share layers.
+/// For each cluster: 1, 2, 4... hosts and all of them, on which the ranks can be the recipe's mesh and share its
+/// batch; levels of shared states, 16-bit gradients. Where strategies are open, ranks that cannot share the batch may
+/// share layers.
 std::vector<Candidate> candidates_of(const std::vector<machines::ClusterFile>& clusters, const spec::RunSpec& spec,
                                      const StrategyChoices& choices);
 

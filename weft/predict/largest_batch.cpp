@@ -1,5 +1,8 @@
 #include "weft/predict/largest_batch.h"
 
+#include <algorithm>
+#include <numeric>
+
 #include "weft/base/error.h"
 
 namespace weft::predict {
@@ -13,7 +16,8 @@ constexpr int64_t kMostSamples = 1 << 24;  // of a batch
 LargestBatch largest_batch(const Library& library, const PlannedModel& model, const Strategy& strategy,
                            const Place& place) {
   LargestBatch found{.has_bytes = memory_of_rank(place, strategy)};
-  const int64_t unit = strategy.data() * (strategy.pipeline > 1 ? strategy.micro_batches : 1);
+  const int64_t parts = std::max({int64_t{1}, model.spec.virtual_ranks, model.spec.balance.grains});
+  const int64_t unit = std::lcm(parts, strategy.data() * (strategy.pipeline > 1 ? strategy.micro_batches : 1));
   const auto fits = [&](int64_t units) {
     Strategy larger = strategy;
     larger.batch = units * unit;

@@ -31,8 +31,7 @@ class Planning {
         strategy_(strategy),
         cluster_(place.cluster),
         seeks_least_memory_(place.seeks_least_memory),
-        spec_(model.spec) {
-    apply(strategy, spec_);
+        spec_(recipe_by(strategy, model.spec, library)) {
     PlaceTimes times = times_at(place, strategy);
     costs_.costs = std::move(times.costs);
     sources_.nodes = std::move(times.nodes);
@@ -194,6 +193,16 @@ class Planning {
   std::vector<std::unique_ptr<program::RankRuntime>> runtimes_;  // to which steps refer
 };
 
+/// Error(usage) where the samples are fewer than a step takes.
+void require_steps(const spec::Stage& stage, int64_t samples) {
+  if (samples >= stage.step_samples()) return;
+  if (stage.accumulate > 1)
+    fail(ErrorKind::usage,
+         "accumulate = {} batches of {} are more than the {} samples; choose a smaller --batch, or lower accumulate",
+         stage.accumulate, stage.batch, samples);
+  fail(ErrorKind::usage, "a batch of {} is larger than the {} samples; choose a smaller --batch", stage.batch, samples);
+}
+
 /// Parts of the step that a device computes take longer as it throttles.
 void throttle(Prediction& prediction, const machines::DeviceFile& device) {
   const double run = prediction.run_seconds().expected;
@@ -297,7 +306,10 @@ Prediction predict_on(const Library& library, const PlannedModel& model, const S
   const std::vector<spec::Stage> stages = spec::stages_of(of_course);
   std::vector<std::unique_ptr<program::PlannedStep>> evaluating;  // of each different rank one of its steps
   std::optional<spec::Course> course;
-  if (model.samples > 0) course.emplace(of_course, model.samples);
+  if (model.samples > 0) {
+    for (const spec::Stage& stage : stages) require_steps(stage, model.samples);
+    course.emplace(of_course, model.samples);
+  }
   const int64_t steps = course ? course->total_steps() : 0;
   for (size_t at = 0; at < stages.size(); ++at) {
     const auto first_of = [&](size_t stage) {

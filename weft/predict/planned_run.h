@@ -61,8 +61,9 @@ double memory_of_rank(const Place& place, const Strategy& strategy);
 /// How its ranks exchange there.
 ExchangeTimes exchange_at(const Place& place, const Strategy& strategy);
 
-/// Of a pipeline the slowest rank's time and the fullest one's memory. Error(usage) where ranks cannot share the batch,
-/// where the place has fewer ranks, and where a rank has too little memory, with the least that would do.
+/// Of a pipeline the slowest rank's time and the fullest one's memory. Error(usage) where a run of the strategy would
+/// be refused (recipe_by), where ranks cannot share the batch, where the place has fewer ranks, where the samples make
+/// no step, and where a rank has too little memory, with the least that would do.
 Prediction predict_on(const Library& library, const PlannedModel& model, const Strategy& strategy, const Place& place);
 
 /// The memory alone that this would take, of the fullest rank in the fullest stage, whether it has as much or not.

@@ -4,6 +4,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "weft/step/sharded_states.h"
+#include "weft/step/virtual_ranks.h"
+
 namespace weft::predict {
 
 Strategy strategy_of(const spec::RunSpec& spec, int64_t ranks, int64_t ranks_per_host) {
@@ -37,8 +40,24 @@ void apply(const Strategy& strategy, spec::RunSpec& spec) {
   spec.averaging.period = strategy.averaging_period;
   spec.memory_limit = strategy.memory_limit;
   spec.offload = strategy.offload;
-  spec.mesh = {.data = 0, .tensor = strategy.tensor, .pipeline = strategy.pipeline};
+  spec.mesh.tensor = strategy.tensor;
+  spec.mesh.pipeline = strategy.pipeline;
   spec.pipeline = {strategy.schedule, strategy.micro_batches, strategy.chunks};
+}
+
+spec::RunSpec recipe_by(const Strategy& strategy, const spec::RunSpec& spec, const Entries& entries) {
+  spec::RunSpec own = spec;
+  apply(strategy, own);
+  spec::resolve(own, entries);
+  step::require_sharers(own, static_cast<int>(strategy.ranks));
+  step::require_shards(own, static_cast<int>(strategy.ranks));
+  return own;
+}
+
+bool can_divide(const spec::RunSpec& spec, int64_t ranks) {
+  const int64_t of_replica = spec.mesh.tensor * spec.mesh.pipeline, data = ranks / of_replica;
+  if (ranks % of_replica != 0 || (spec.mesh.data > 0 && spec.mesh.data != data)) return false;
+  return spec.virtual_ranks % ranks == 0 && spec.batch % data == 0 && spec.batch >= data;
 }
 
 std::string describe(const Strategy& strategy) {

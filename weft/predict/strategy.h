@@ -7,6 +7,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "weft/library/entries.h"
 #include "weft/spec/run_spec.h"
 
 namespace weft::predict {
@@ -41,6 +42,10 @@ struct Strategy {
 Strategy strategy_of(const spec::RunSpec& spec, int64_t ranks, int64_t ranks_per_host);
 /// Sets the recipe's keys to it. Does not resolve the recipe.
 void apply(const Strategy& strategy, spec::RunSpec& spec);
+/// The recipe with these keys, resolved. Error(usage) that a run of it on so many ranks would end with.
+spec::RunSpec recipe_by(const Strategy& strategy, const spec::RunSpec& spec, const Entries& entries);
+/// Whether so many ranks are a mesh of the recipe, and divide its batch and its virtual ranks alike.
+bool can_divide(const spec::RunSpec& spec, int64_t ranks);
 /// "4 ranks on 2 hosts, zero 1, bf16 gradients": without what is as usual.
 std::string describe(const Strategy& strategy);
 

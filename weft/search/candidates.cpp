@@ -8,7 +8,6 @@
 #include "weft/base/error.h"
 #include "weft/passes/ranks/pipeline_schedule.h"
 #include "weft/spec/course.h"
-#include "weft/step/sharded_states.h"
 
 namespace weft::search {
 
@@ -129,10 +128,7 @@ class Enumeration {
 
 std::string refusal_of(const Library& library, const spec::RunSpec& spec, const Strategy& strategy) {
   try {
-    spec::RunSpec own = spec;
-    predict::apply(strategy, own);
-    spec::resolve(own, library);
-    step::require_sharers(own, static_cast<int>(strategy.ranks));
+    predict::recipe_by(strategy, spec, library);
     return "";
   } catch (const Error& error) {
     return error.what();

@@ -25,7 +25,7 @@ struct Candidates {
 /// Of the ranks of `start`, which is the recipe as it stands. Keys that the recipe sets otherwise than by default stay
 /// as they are: mesh.*, shard.zero, pipeline.*. Batches times `accumulate` stay, too: where one rank at a time has all
 /// layers, a step's samples are computed in 1, 2, 4... batches that are accumulated; in a pipeline in as many
-/// micro-batches. Whether a strategy can be is asked of the run's own checks (spec::resolve, step::require_sharers).
+/// micro-batches. Whether a strategy can be is asked of the run's own checks (predict::recipe_by).
 Candidates candidates_of(const Library& library, const spec::RunSpec& spec, const predict::Strategy& start);
 
 /// The error that a run with this strategy would end with; empty: none.

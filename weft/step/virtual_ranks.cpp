@@ -162,15 +162,17 @@ int64_t samples_at_a_time(const spec::RunSpec& spec, int64_t batch, int ranks) {
   return batch / (spec.virtual_ranks == 0 ? ranks : spec.virtual_ranks);
 }
 
+void require_shards(const spec::RunSpec& spec, int ranks) {
+  require_grains(spec, ranks);
+  if (spec.virtual_ranks % ranks == 0) return;
+  fail(ErrorKind::usage,
+       "virtual_ranks = {} cannot be divided among {} ranks; start {} of them, or fewer by a power of two",
+       spec.virtual_ranks, ranks, std::min<int64_t>(spec.virtual_ranks, std::bit_floor(static_cast<uint64_t>(ranks))));
+}
+
 int place_of(const spec::RunSpec& spec, const comm::Communicator* ranks) {
-  require_grains(spec, comm::number_of(ranks));
+  require_shards(spec, comm::number_of(ranks));
   if (spec.virtual_ranks == 0 || ranks == nullptr) return comm::rank_of(ranks);
-  const int64_t count = ranks->size();
-  if (spec.virtual_ranks % count != 0)
-    fail(ErrorKind::usage,
-         "virtual_ranks = {} cannot be divided among {} ranks; start {} of them, or fewer by a power of two",
-         spec.virtual_ranks, count,
-         std::min<int64_t>(spec.virtual_ranks, std::bit_floor(static_cast<uint64_t>(count))));
   std::map<int, int> of_host;
   for (const comm::Member& member : ranks->members()) ++of_host[member.host_index];
   const int each = of_host.begin()->second;

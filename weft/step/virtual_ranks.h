@@ -30,9 +30,11 @@ int64_t shards_of_rank(const spec::RunSpec& spec, int ranks);
 /// Samples that a process computes at a time.
 int64_t samples_at_a_time(const spec::RunSpec& spec, int64_t batch, int ranks);
 
+/// Error(usage) where so many processes cannot take the spec's virtual ranks, or its grains.
+void require_shards(const spec::RunSpec& spec, int ranks);
 /// The place of this process among those of the run. With virtual ranks, the processes of one host are neighbours, as
-/// the sums need it, whatever their rank numbers. Error(usage) where this number of processes cannot take the spec's
-/// virtual ranks, or its grains.
+/// the sums need it, whatever their rank numbers. Errors of require_shards(); Error(usage) where hosts
+/// have different numbers of processes.
 int place_of(const spec::RunSpec& spec, const comm::Communicator* ranks);
 
 /// What the step of a shard, or of a grain, has computed beside the gradients.

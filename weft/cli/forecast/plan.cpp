@@ -39,6 +39,7 @@ void print(const predict::Prediction& prediction, bool json) {
 
 /// As training would begin it: its plans, its data.
 predict::Prediction predict_as_training(const Library& library, const spec::RunSpec& spec, const PlanOptions& options) {
+  predict::recipe_by(predict::strategy_of(spec, 1, 1), spec, library);  // what cannot be is said first
   program::PreparedRun run(
       library, spec, {}, say, nullptr, program::RankRuntime(nullptr, 1),
       program::agreed_profile(nullptr, library, spec.cost_profile, static_cast<int>(spec.threads)));
@@ -54,37 +55,34 @@ int64_t ranks_of_mesh(const spec::RunSpec& spec) {
   return along(spec.mesh.data) * along(spec.mesh.tensor) * along(spec.mesh.pipeline);
 }
 
-/// A run that begins here as the options say, for which no other input is assumed.
+/// A run that begins here as the options say, for which neither another input nor other samples are assumed.
 bool is_training_here(const Library& library, const PlanOptions& options, const spec::RunSpec& spec,
                       const machines::ClusterFile* cluster) {
   return cluster == nullptr && options.ranks <= 1 && ranks_of_mesh(spec) == 1 &&
          names_recipe(library, options.choice.model) && options.choice.input.empty() && options.choice.classes == 0 &&
-         can_open_data(library, spec);
+         options.samples == 0 && can_open_data(library, spec);
 }
 
 std::optional<int64_t> ranks_of(const PlanOptions& options) {
   return options.ranks > 0 ? std::optional<int64_t>(options.ranks) : std::nullopt;
 }
 
-/// Without --ranks, here: those of the mesh. On a cluster: the most devices, of whole hosts where they are of several,
-/// that can share the batch alike. A line says so where these are not all.
+/// Without --ranks, here, and where the mesh names those along data: those of the mesh. On a cluster: the most devices,
+/// of whole hosts where they are of several, that can share the batch alike. A line says so where these are not all.
 std::optional<int64_t> ranks_by_batch(const PlanOptions& options, const spec::RunSpec& spec,
                                       const machines::ClusterFile* cluster) {
   if (options.ranks > 0) return options.ranks;
-  if (cluster == nullptr) {
+  if (cluster == nullptr || spec.mesh.data > 0) {
     const int64_t ranks = ranks_of_mesh(spec);
-    if (ranks == 1) return std::nullopt;
-    say(fmt::format("plans the {} ranks of the recipe's mesh; --ranks takes others", ranks));
+    if (ranks > 1)
+      say(fmt::format("plans the {} ranks of the recipe's mesh{}", ranks,
+                      spec.mesh.data > 0 ? "" : "; --ranks takes multiples of them"));
     return ranks;
   }
-  const auto can_share = [&](int64_t ranks) {
-    const int64_t of_replica = ranks_of_mesh(spec) / std::max<int64_t>(1, spec.mesh.data);
-    return ranks % of_replica == 0 && spec.batch % (ranks / of_replica) == 0;
-  };
   const int64_t all = cluster->ranks();
   for (int64_t ranks = all; ranks > 0;
        ranks -= ranks > cluster->devices_per_host ? int64_t{cluster->devices_per_host} : 1) {
-    if (!can_share(ranks)) continue;
+    if (!predict::can_divide(spec, ranks)) continue;
     if (ranks < all)
       say(fmt::format("plans {} of the {} devices, the most that can share a batch of {} alike; --ranks takes others",
                       ranks, all, spec.batch));
@@ -96,7 +94,8 @@ std::optional<int64_t> ranks_by_batch(const PlanOptions& options, const spec::Ru
 /// Says what was chosen, and then what a run by it takes, where its plan is not too large to be made.
 int choose_strategy(const Library& library, const PlanOptions& options, const spec::RunSpec& spec,
                     const machines::ClusterFile* cluster) {
-  predict::PlannedModel model = planned_model(library, options, spec, /*elsewhere=*/cluster != nullptr);
+  predict::PlannedModel model = planned_model(library, options, spec);
+  if (cluster != nullptr) note_unknown_cores(model, {*cluster});
   predict::Place place = place_of(library, options, cluster);
   // Rates that are measured now would give another answer each time.
   if (options.op_times.empty()) place.times_here = predict::kept_times_here(library.device, say, !options.interpolate);
@@ -124,7 +123,7 @@ int find_largest_batch(const Library& library, const PlanOptions& options, const
     fail(ErrorKind::usage,
          "--largest-batch is of one place and one strategy; leave {} away, and give --cluster, --ranks and --set",
          options.searches() ? "--deadline, --budget, --clusters, --svg and --spot" : "--strategy auto");
-  predict::PlannedModel model = planned_model(library, options, spec, /*elsewhere=*/true);
+  predict::PlannedModel model = planned_model(library, options, spec, /*measures_loading=*/false);
   predict::Place place = place_of(library, options, cluster);
   place.times_here = predict::kept_times_here(library.device, say);  // nothing asks how long it takes
   place.seeks_least_memory = false;                                  // of one of many batches
@@ -167,7 +166,8 @@ int plan_command(const Library& library, const PlanOptions& options) {
     print(predict_as_training(library, spec, options), options.json);
     return 0;
   }
-  const predict::PlannedModel model = planned_model(library, options, spec, cluster.has_value());
+  const predict::PlannedModel model = planned_model(library, options, spec);
+  if (cluster) note_unknown_cores(model, {*cluster});
   const predict::Place place = place_of(library, options, cluster ? &*cluster : nullptr);
   const predict::Strategy strategy =
       predict::strategy_on(model.spec, place, ranks_by_batch(options, model.spec, place.cluster));
@@ -200,7 +200,7 @@ void add_plan(CLI::App& app, Action& action, const Library& library) {
   command->add_option("--input", options->choice.input,
                       "C,H,W of one image, or T tokens; default: of the recipe's data, or the model's own");
   command->add_option("--classes", options->choice.classes, "Or the vocabulary")->check(CLI::Range(1, 100000000));
-  command->add_option("--samples", options->samples, "To train on, where the data are not here")
+  command->add_option("--samples", options->samples, "To train on; default: those of the recipe's data")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 50));
   command->add_option("--batch", options->choice.batch, "Samples per step of all ranks; default 16, or the recipe's")
       ->check(CLI::Range(1, 1 << 24));

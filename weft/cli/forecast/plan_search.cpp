@@ -11,6 +11,7 @@
 #include "weft/base/say.h"
 #include "weft/machines/shipped.h"
 #include "weft/planner/offers.h"
+#include "weft/step/rank_mesh.h"
 
 namespace weft::cli {
 
@@ -40,8 +41,8 @@ planner::Goal goal_of(const PlanOptions& options) {
   return goal;
 }
 
-[[noreturn]] void fail_without_candidates(const std::vector<machines::ClusterFile>& clusters, int64_t ranks,
-                                          int64_t batch) {
+[[noreturn]] void fail_without_candidates(const Library& library, const std::vector<machines::ClusterFile>& clusters,
+                                          int64_t ranks, const spec::RunSpec& spec) {
   int64_t most = 0;
   for (const machines::ClusterFile& cluster : clusters) most = std::max<int64_t>(most, cluster.ranks());
   if (ranks > most)
@@ -50,10 +51,16 @@ planner::Goal goal_of(const PlanOptions& options) {
          "file",
          ranks, most);
   if (ranks > 0)
+    predict::recipe_by(predict::strategy_of(spec, ranks, ranks), spec, library);  // says what else is wrong
+  const std::string along = spec.mesh.tensor * spec.mesh.pipeline > 1 ? " along mesh.data" : "";
+  if (ranks > 0)
     fail(ErrorKind::usage,
-         "{} ranks cannot share a batch of {} alike; choose a multiple of them with --batch, or other --ranks", ranks,
-         batch);
-  fail(ErrorKind::usage, "no cluster has ranks that can share a batch of {} alike; choose another --batch", batch);
+         "{} ranks{} cannot share a batch of {} alike; choose a multiple of them with --batch, or other --ranks",
+         step::data_ranks(spec, static_cast<int>(ranks)), along, spec.batch);
+  fail(ErrorKind::usage,
+       "no cluster has ranks of the recipe's mesh that can share a batch of {} alike; choose another --batch, or other "
+       "--ranks",
+       spec.batch);
 }
 
 }  // namespace
@@ -67,13 +74,14 @@ int search_plans(const Library& library, const PlanOptions& options) {
   if (goal.budget) planner::require_prices(clusters, options.spot);
   if (options.spot)
     for (const machines::ClusterFile& cluster : clusters) machines::require_interruptions(cluster);
-  const predict::PlannedModel model = planned_model(library, options, spec, /*elsewhere=*/true);
+  const predict::PlannedModel model = planned_model(library, options, spec);
+  note_unknown_cores(model, clusters);
   if (model.samples == 0)
     fail(ErrorKind::usage, "how long the run is follows from its data, which are not here; give --samples N");
   std::vector<planner::Candidate> candidates = planner::candidates_of(
       clusters, model.spec,
       {.spot = options.spot, .averages = options.averaging, .ranks = options.ranks, .open = is_open});
-  if (candidates.empty()) fail_without_candidates(clusters, options.ranks, model.spec.batch);
+  if (candidates.empty()) fail_without_candidates(library, clusters, options.ranks, model.spec);
   predict::Place here = place_of(library, options, nullptr);
   here.seeks_least_memory = false;  // of one of many plans
   if (is_open) {
