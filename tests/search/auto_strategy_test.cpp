@@ -33,9 +33,10 @@ class AutoStrategyTest : public testing::Test {
             .samples = 1000};
   }
   static predict::Place here() {
-    return {.cluster = nullptr, .times_here = [](int64_t threads) {
-              return predict::modelled_times(rated_costs(), static_cast<int>(threads), 0.3);
-            }, .cores = 64};
+    return {.cluster = nullptr,
+            .times_here =
+                [](int64_t threads) { return predict::modelled_times(rated_costs(), static_cast<int>(threads), 0.3); },
+            .cores = 64};
   }
   static Strategy start(const predict::PlannedModel& of, int64_t ranks, int64_t ranks_per_host) {
     return predict::strategy_of(of.spec, ranks, ranks_per_host);

@@ -75,6 +75,9 @@ StepTime time_from(const json& row) {
 }
 
 /// null where it is not known.
+ordered_json to_json(const std::optional<double>& seconds) {
+  return seconds ? ordered_json(*seconds) : ordered_json(nullptr);
+}
 std::optional<double> loading_from(const json& value) {
   return value.is_null() ? std::nullopt : std::optional(value.get<double>());
 }
@@ -111,7 +114,7 @@ ordered_json to_json(const Prediction& prediction, bool with_timeline) {
                       {"accumulate", stage.accumulate},
                       {"image_height", stage.image_height},
                       {"step_seconds", to_json(stage.step())},
-                      {"loading_seconds", stage.loading_seconds ? ordered_json(*stage.loading_seconds) : ordered_json()},
+                      {"loading_seconds", to_json(stage.loading_seconds)},
                       {"parts", to_json(stage.time, with_timeline)}});
   for (const LinkTraffic& link : prediction.traffic)
     traffic.push_back({{"link", link.link}, {"bytes_per_step", link.bytes}});
