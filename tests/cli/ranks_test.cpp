@@ -56,6 +56,46 @@ TEST_F(Ranks, AnInterruptedRunGoesOnWithAnotherNumberOfThem) {
   expect_same_losses("cut", "whole");
 }
 
+TEST_F(Ranks, ALaunchEndsWhereARankWasToldToStop) {
+  std::vector<std::string> arguments = {"launch", "-n", "2", "--restarts", "1", "--"};
+  const std::vector<std::string> train = tiny_run("cut", {"--epochs", "2000", "--set", "checkpoint.every_epochs=10"});
+  arguments.insert(arguments.end(), train.begin(), train.end());
+  Process process(arguments, directory_);
+  while (!process.has_ended() && !fs::exists(path("cut/checkpoints/best")))
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  const std::vector<pid_t> ranks = training_processes();
+  ASSERT_EQ(ranks.size(), 2u);
+  kill(ranks.back(), SIGTERM);
+  const Outcome outcome = process.wait();
+  EXPECT_EQ(outcome.code, 130) << outcome.err;
+  EXPECT_EQ(count_of(outcome.err, "weft: interrupted after step "), 1) << outcome.err;
+  EXPECT_EQ(outcome.err.find("start 2 of at most 2"), std::string::npos) << outcome.err;
+}
+
+TEST_F(Ranks, WeightsInPartsAreExportedBeforeANewRunBeginsWithThem) {
+  ASSERT_EQ(weft_on(2, tiny_run("p", {"--zero", "3"})).code, 0);
+  expect_error(weft({"train", "--resume", "p", "--set", "optimizer.name=adamw"}), 2,
+               "`weft export p weights.safetensors`, then on 2 ranks `train p/spec.toml --set 'optimizer.name=adamw' "
+               "--init weights.safetensors`");
+  expect_error(weft({"eval", "p", "--weights", "p/checkpoints/best/model.safetensors"}), 2,
+               "holds only what the 2 ranks of its run did not divide");
+  ASSERT_EQ(weft({"export", "p", "weights.safetensors"}).code, 0);
+  EXPECT_EQ(weft_on(2, {"train", "p/spec.toml", "--set", "optimizer.name=adamw", "--init", "weights.safetensors",
+                        "--run", "next", "--quiet"})
+                .code,
+            0);
+}
+
+TEST_F(Ranks, LabelSmoothingOfASharedLayerHasItsEffect) {
+  std::vector<std::string> arguments = tiny_run("t", {"--tensor", "2", "--set", "loss.label_smoothing=0.1", "--set",
+                                                      "schedule.name=plateau", "--set", "schedule.monitor=test_loss"});
+  std::erase(arguments, "--quiet");
+  const Outcome outcome = weft_on(2, arguments);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("lets the test data decide"), std::string::npos) << "notes are there: " << outcome.err;
+  EXPECT_EQ(outcome.err.find("which has a loss of its own"), std::string::npos) << outcome.err;
+}
+
 // Also where each is a host of its own, and cut by a kill.
 TEST_F(Ranks, WithVirtualRanksTheWeightsAreBitwiseTheSameOnAnyNumberOfThem) {
   const auto run = [&](const std::string& name) {

@@ -191,6 +191,13 @@ TEST_F(ResumedRun, ACheckpointFromBeforeAChangeIsStillItsOwn) {
   EXPECT_EQ(json_of("r/summary.json")["steps"], 30);
 }
 
+TEST_F(ResumedRun, IsFinishedWhereOnlyTheWayItComputesChanges) {
+  ASSERT_EQ(weft(tiny_run("r")).code, 0);
+  const Outcome outcome = weft({"train", "--resume", "r", "--set", "checkpoint.keep=7"});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.err, "weft: 'r' is finished: this is its summary\n");
+}
+
 TEST_F(ResumedRun, SaysWhichKeyMayNotChangeAndWhatToDo) {
   ASSERT_EQ(weft(tiny_run("r")).code, 0);
   const std::string before = read_all(path("r/spec.toml"));

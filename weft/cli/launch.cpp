@@ -231,6 +231,8 @@ int launch_here(const Library& library, const LaunchOptions& options, const std:
     if (!end.unstarted.empty())
       fail(ErrorKind::io, "{}; start fewer ranks there, or raise the limits of processes and files (`ulimit -u -n`)",
            end.unstarted);
+    // Somebody told a rank to stop, which told the others: all have saved.
+    if (end.code == train::kInterruptedExitCode && !end.lost && !end.launcher_killed) return end.code;
     if (!launch::lost_a_rank(end)) return end.code;
     if (start == options.restarts) {
       say(describe(end) +

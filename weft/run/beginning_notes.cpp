@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,9 +23,18 @@ namespace weft::run {
 
 namespace {
 
+/// The training step of one rank alone: where ranks share the layers, none of them need have the loss as one node.
+Graph whole_step(const program::PreparedRun& run) {
+  spec::RunSpec alone = run.spec;
+  alone.mesh = {};
+  alone.shard = {};
+  return step::build_micro_batch(run.library, alone, program::model_input(run.run_data.description, run.shapes.front()))
+      .graph;
+}
+
 /// Whether it is asked for, of classes, and the model brings a loss of its own.
-bool ignores_label_smoothing(const program::PreparedRun& run) {
-  const auto& nodes = run.step.graph.nodes();
+bool ignores_label_smoothing(const program::PreparedRun& run, const Graph& step) {
+  const auto& nodes = step.nodes();
   const bool smooths = spec::mixes(run.spec.augment) || std::any_of(nodes.begin(), nodes.end(), [](const Node& node) {
                          return node.op->name == "cross_entropy";
                        });
@@ -33,10 +43,8 @@ bool ignores_label_smoothing(const program::PreparedRun& run) {
 }
 
 /// What there is to say about the data's files.
-void note_files(const program::PreparedRun& run, const RunOptions& options) {
-  if (!options.note) return;
-  if (const std::string note = note_of_long_texts(run.step.graph, *run.run_data.training); !note.empty())
-    options.note(note);
+void note_files(const program::PreparedRun& run, const Graph& step, const RunOptions& options) {
+  if (const std::string note = note_of_long_texts(step, *run.run_data.training); !note.empty()) options.note(note);
   std::vector<std::string> told = {run.run_data.training->info().note};
   for (const data::Dataset* evaluated : run.run_data.evaluated()) told.push_back(evaluated->info().note);
   for (size_t at = 0; at < told.size(); ++at)
@@ -100,7 +108,10 @@ void note_beginning(const Library& library, program::PreparedRun& run, const Run
     options.note(fmt::format(
         "balance.grains = {} on {} ranks: shares can only change by large steps; {} or more follow speeds better",
         grains, run.training_share.shares, 4 * run.training_share.shares));
-  note_files(run, options);
+  const bool shares_layers = run.spec.mesh.tensor > 1 || run.spec.mesh.pipeline > 1;
+  const std::optional<Graph> whole = shares_layers ? std::optional(whole_step(run)) : std::nullopt;
+  const Graph& step = whole ? *whole : run.step.graph;
+  note_files(run, step, options);
   note_whole_weights(library, run, options);
   if (!run.spec.init.empty())
     if (const std::string note =
@@ -121,7 +132,7 @@ void note_beginning(const Library& library, program::PreparedRun& run, const Run
   if (!twice.empty()) options.note(twice);
   const std::string offloaded = program::describe_offload(run.training.compiled(run.largest()), run.spec);
   if (!offloaded.empty()) options.note(offloaded);
-  if (ignores_label_smoothing(run))
+  if (ignores_label_smoothing(run, step))
     options.note(fmt::format("loss.label_smoothing = {} with '{}', which has a loss of its own, has no effect",
                              run.spec.loss.label_smoothing, run.spec.model.name));
 }

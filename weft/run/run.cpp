@@ -240,7 +240,9 @@ Resumption resumption_of(const Library& library, const RunDirectory& directory, 
     const step::Position& position = checkpoint->manifest.position;
     resumption.step = position.step;
     const std::optional<Summary> summary = finished_summary(directory, spec, position);
-    if (summary && resumption.changes.empty()) {
+    const bool extends = std::any_of(resumption.changes.begin(), resumption.changes.end(),
+                                     [](const KeyChange& change) { return can_extend(change.key); });
+    if (summary && !extends) {
       note(fmt::format("'{}' is finished: this is its summary", directory.path().string()));
       resumption.outcome = {
           .directory = directory.path(), .finished = true, .steps_done = position.step, .summary = *summary};

@@ -14,6 +14,7 @@
 #include "weft/base/append.h"
 #include "weft/base/error.h"
 #include "weft/base/files.h"
+#include "weft/run/checkpoint/manifest.h"
 #include "weft/spec/recipe_keys.h"
 
 namespace weft::run {
@@ -71,6 +72,27 @@ bool is_changeable(const std::string& key) {
   });
 }
 
+namespace {
+
+/// How to begin with the weights of this run and another recipe. `assignment` may be empty.
+std::string new_run_from(const fs::path& run, const std::string& assignment) {
+  const fs::path best = run / "checkpoints" / "best";
+  const std::string set = assignment.empty() ? "" : fmt::format(" --set '{}'", assignment);
+  if (const int64_t ranks = ranks_with_parts(best); ranks > 0)
+    return fmt::format(
+        "`weft export {0} weights.safetensors`, then on {1} ranks `train {0}/spec.toml{2} --init weights.safetensors`",
+        run.string(), ranks, set);
+  return fmt::format("`weft train {}/spec.toml{} --init {}/model.safetensors`", run.string(), set, best.string());
+}
+
+}  // namespace
+
+bool can_extend(const std::string& key) {
+  const auto is_of = [&](const char* prefix) { return key.starts_with(prefix); };
+  return !is_of("mesh.") && !is_of("shard.") && !is_of("pipeline.") && !is_of("balance.") && !is_of("loader.") &&
+         !is_of("checkpoint.");
+}
+
 std::vector<KeyChange> change_spec(spec::RunSpec& spec, const std::vector<std::string>& assignments,
                                    const fs::path& run, const Entries& entries) {
   spec::RunSpec before = spec;
@@ -79,14 +101,14 @@ std::vector<KeyChange> change_spec(spec::RunSpec& spec, const std::vector<std::s
     if (!is_changeable(key_of(assignment)))
       fail(ErrorKind::usage,
            "'{0}' cannot change in a run that has begun; these can: {1}. For another {0}, start a new run from these "
-           "weights: weft train {2}/spec.toml --set '{3}' --init {2}/checkpoints/best/model.safetensors",
-           key_of(assignment), fmt::join(changeable_keys(), ", "), run.string(), assignment);
+           "weights: {2}",
+           key_of(assignment), fmt::join(changeable_keys(), ", "), new_run_from(run, assignment));
   }
   if (spec.measured.any())
     fail(ErrorKind::usage,
          "'auto' is measured before the first step, which '{}' has done; give a number, or start a new run from these "
-         "weights: weft train {}/spec.toml --init {}/checkpoints/best/model.safetensors",
-         run.string(), run.string(), run.string());
+         "weights: {}",
+         run.string(), new_run_from(run, ""));
   spec::resolve(spec, entries);
   std::vector<KeyChange> changes;
   spec::RunSpec after = spec;

@@ -22,6 +22,9 @@ struct KeyChange {
 const std::vector<std::string>& changeable_keys();
 bool is_changeable(const std::string& key);
 
+/// Whether a finished run may go on after this key has changed; else it decides only how steps are computed and kept.
+bool can_extend(const std::string& key);
+
 /// Applies assignments such as "epochs=12", and resolves the spec again. The keys that differ afterwards. Error(usage)
 /// where a key may not change; it says what to do instead. `run` is the directory, for that message.
 std::vector<KeyChange> change_spec(spec::RunSpec& spec, const std::vector<std::string>& assignments,

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
+#include "weft/base/files.h"
 #include "weft/base/json_numbers.h"
 #include "weft/base/seal.h"
 #include "weft/graph/tensor_parts.h"
@@ -258,6 +259,12 @@ Manifest parse_manifest(std::string_view text, const std::string& name) {
   } catch (const json::exception&) {
     fail(ErrorKind::data, "'{}' is damaged: it is no whole manifest", name);
   }
+}
+
+int64_t ranks_with_parts(const std::filesystem::path& checkpoint) {
+  const std::filesystem::path file = checkpoint / "manifest.json";
+  std::error_code code;
+  return std::filesystem::exists(file, code) ? parse_manifest(read_text(file), file.string()).parts.ranks : 0;
 }
 
 }  // namespace weft::run

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
@@ -49,5 +50,9 @@ std::string print_manifest(const Manifest& manifest);
 /// Error(data) beginning with `name` where the text is not a whole manifest, its checksum is not that of its content,
 /// or a field is out of the range that makes sense.
 Manifest parse_manifest(std::string_view text, const std::string& name);
+
+/// How many ranks wrote the checkpoint in this folder, each its part; 0: one wrote all of it, or there is none.
+/// Error(data).
+int64_t ranks_with_parts(const std::filesystem::path& checkpoint);
 
 }  // namespace weft::run
