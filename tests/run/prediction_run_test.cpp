@@ -85,7 +85,7 @@ TEST_F(PredictionRun, ItsMemoryIsThatOfTheSummary) {
 
 TEST_F(PredictionRun, RanksThatShareACoreTakeTurns) {
   comm::run_ranks(one_host(2), [&](comm::Communicator& ranks) {
-    const auto prepared = program::prepare_run(library_, spec(), {}, {}, &ranks, "", "");
+    const auto prepared = program::prepare_run(library_, spec(), {}, {}, &ranks, "", "default");
     predict::Sources sources = sources_here(*prepared, /*loading_seconds=*/0, /*exact=*/true, {});
     const auto forward = [&](int64_t cores) {
       sources.cores = cores;
