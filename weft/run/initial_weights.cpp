@@ -8,7 +8,9 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
+#include "weft/base/format.h"
 #include "weft/interchange/safetensors/parameters.h"
+#include "weft/run/checkpoint/manifest.h"
 
 namespace weft::run {
 
@@ -32,6 +34,18 @@ void require_finite(const std::filesystem::path& path, const std::string& name, 
          "'{}': the tensor '{}' holds {} at element {}: the file is damaged, or its training diverged; take other "
          "weights",
          path.string(), name, *bad, bad - values);
+}
+
+/// The path. Error(usage) for the file of a checkpoint in parts, which has only what the ranks did not divide.
+const std::filesystem::path& require_whole(const std::filesystem::path& path) {
+  const std::filesystem::path checkpoint = path.parent_path(), store = checkpoint.parent_path();
+  const int64_t ranks = store.filename() == "checkpoints" ? ranks_with_parts(checkpoint) : 0;
+  if (ranks > 0)
+    fail(ErrorKind::usage,
+         "'{}' holds only what the {} ranks of its run did not divide; `weft export {} weights.safetensors` writes all "
+         "weights into one file: name that one",
+         path.string(), ranks, quoted_for_shell(store.parent_path().string()));
+  return path;
 }
 
 constexpr const char* kPartialHint = "; --init-partial takes what fits";
@@ -98,7 +112,7 @@ LoadOptions load_options_of(const spec::RunSpec& spec) {
 
 InitialWeightsReader::InitialWeightsReader(const std::vector<models::ParameterSpec>& parameters,
                                            const std::filesystem::path& path, const LoadOptions& options)
-    : reader_(path, wanted_of(parameters, options.head), options.partial ? Match::some : Match::all),
+    : reader_(require_whole(path), wanted_of(parameters, options.head), options.partial ? Match::some : Match::all),
       weights_{.file = path.string(), .prefix = reader_.matched().prefix, .taken = {}, .left = {}, .missing = {}} {
   const MatchedParameters& matched = reader_.matched();
   if (!matched.unused.empty() && !options.partial)

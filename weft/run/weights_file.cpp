@@ -12,7 +12,6 @@
 #include "weft/data/formats/picture_options.h"
 #include "weft/data/open_dataset.h"
 #include "weft/interchange/safetensors/parameters.h"
-#include "weft/run/checkpoint/manifest.h"
 #include "weft/tensor/safetensors.h"
 
 namespace weft::run {
@@ -77,17 +76,6 @@ std::string take_statistics(const Library& library, spec::AugmentSpec& augment, 
                      fmt::join(known.mean, ","), fmt::join(known.deviation, ","));
 }
 
-/// Error(usage) for the file of a checkpoint in parts, which has only what the ranks did not divide.
-void refuse_part_of_checkpoint(const std::filesystem::path& path) {
-  const std::filesystem::path checkpoint = path.parent_path(), store = checkpoint.parent_path();
-  if (store.filename() != "checkpoints") return;
-  if (const int64_t ranks = ranks_with_parts(checkpoint); ranks > 0)
-    fail(ErrorKind::usage,
-         "'{}' holds only what the {} ranks of its run did not divide; `weft export {} weights.safetensors` writes all "
-         "weights into one file: name that one",
-         path.string(), ranks, quoted_for_shell(store.parent_path().string()));
-}
-
 }  // namespace
 
 WeightsFile describe_weights(const std::filesystem::path& path) {
@@ -100,7 +88,6 @@ WeightsFile describe_weights(const std::filesystem::path& path) {
                    .statistics = {},
                    .data = {}};
   refuse_torch_files(path);
-  refuse_part_of_checkpoint(path);
   SafetensorsHeader header = read_safetensors_header(path);
   const Metadata& metadata = header.metadata;
   file.shapes = std::move(header.shapes);
