@@ -148,6 +148,23 @@ TEST(Searchers, AnUnknownNameIsNamedWithTheNearest) {
             std::string::npos);
 }
 
+TEST(Automatic, AsksAGaussianProcessWhileTrialsAreFewAndParzenEstimatorsThen) {
+  const Problem problem = mixed();
+  tune::History history;
+  for (size_t number = 0; number < 220; ++number) {
+    const tune::SearchState state{problem.space, history, /*seed=*/3};
+    const tune::Proposal asked = *tune::make_searcher("random")->ask(state);
+    if (number == 60 || number == 199 || number == 200 || number == 219) {
+      const std::string other = number < 200 ? "gp" : "tpe";
+      EXPECT_EQ(tune::make_searcher("auto")->ask(state)->point, tune::make_searcher(other)->ask(state)->point)
+          << number;
+    }
+    history.push_back({.point = asked.point,
+                       .state = tune::Trial::State::finished,
+                       .losses = {problem.function(problem.space.values(asked.point))}});
+  }
+}
+
 TEST(Grid, VisitsEveryCombinationOnce) {
   tune::Search search(
       Space({tune::choice("c", {true, false}), tune::real("x", 0, 1).when("c", {true}), tune::integer("n", 1, 3)}),

@@ -175,7 +175,7 @@ void require_trainable(const StudySettings& settings, const Library& library) {
 std::string default_searcher(const StudySettings& settings, const std::string& scheduler) {
   // Members of a population begin spread evenly, whatever the first of them have reached by then.
   if (scheduler == "population") return "sobol";
-  return settings.objectives.size() > 1 ? "nsga2" : "tpe";
+  return settings.objectives.size() > 1 ? "nsga2" : "auto";
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ struct StudyRequest {
       {};                      // names of proposals (ranges/proposed_search.h); without them and ranges: training
   std::string objective = {};  // empty: what the task is decided by, on the validation part
   std::vector<std::string> constraints = {};
-  std::string searcher = {};  // empty: tpe; nsga2 for several objectives, sobol for a population
+  std::string searcher = {};  // empty: auto; nsga2 for several objectives, sobol for a population
   std::string scheduler = "none";
   int64_t least_epochs = 1, reduction = 3;  // of schedulers
   std::optional<double> percentile = {};    // of the scheduler of that name; nullopt: its own

@@ -20,7 +20,7 @@
 namespace weft::tune {
 
 struct SearchOptions {
-  std::string searcher = "tpe";
+  std::string searcher = "auto";
   int64_t seed = 1;
   SearcherOptions options = {};
   bool repeats = false;  // may try a point twice, as functions with noise want it

@@ -310,7 +310,7 @@ void add_search_options(CLI::App* command, TuneOptions* options) {
       ->type_name("BOUND")
       ->allow_extra_args(false);
   command->add_option("--searcher", options->request.searcher,
-                      fmt::format("{}; default: tpe; nsga2 for several objectives, sobol for a population",
+                      fmt::format("{}; default: auto; nsga2 for several objectives, sobol for a population",
                                   fmt::join(searchers, ", ")));
   command
       ->add_option("--scheduler", options->request.scheduler,

@@ -5,6 +5,7 @@
 
 namespace weft::tune {
 
+std::unique_ptr<Searcher> make_automatic_searcher(const SearcherOptions& options);
 std::unique_ptr<Searcher> make_random_searcher(const SearcherOptions& options);
 std::unique_ptr<Searcher> make_grid_searcher(const SearcherOptions& options);
 std::unique_ptr<Searcher> make_sobol_searcher(const SearcherOptions& options);

@@ -13,6 +13,7 @@ namespace weft::tune {
 
 const std::vector<SearcherEntry>& searcher_entries() {
   static const std::vector<SearcherEntry> entries = {
+      {"auto", "gp for the first 200 trials, then tpe", make_automatic_searcher},
       {"tpe", "tree of Parzen estimators: tries what is likely among the good trials and rare among the others",
        make_tpe_searcher},
       {"gp",

@@ -28,7 +28,7 @@ struct StudySettings {
   std::vector<std::string> set = {};  // assignments to its keys, as --set has them
   std::vector<Objective> objectives = {};
   std::vector<std::string> constraints = {};
-  std::string searcher = "tpe";
+  std::string searcher = "auto";
   SchedulerOptions scheduler = {};  // without SchedulerOptions::trials
   int64_t seed = 1;
   int64_t threads = 1;  // of each trial: they change the sums
