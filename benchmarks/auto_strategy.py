@@ -38,6 +38,7 @@ def parse_arguments():
     parser.add_argument("--out", type=pathlib.Path, required=True, metavar="DIR")
     parser.add_argument("--only", action="append", choices=list(MODELS), help="repeatable; default: transformer_lm and resnet18")
     parser.add_argument("--link", action="append", metavar="LINK", help="memory, 1gbit, 100mbit...; repeatable; default: these three")
+    parser.add_argument("--strategy", action="append", choices=list(USUAL), help="to measure beside; repeatable; default: all eight")
     parser.add_argument("--tight", type=float, default=0.7, metavar="SHARE", help="of data parallel's memory; 0: no tight limit")
     parser.add_argument("--seconds", type=float, default=3, help="how long the steps of a strategy are measured")
     parser.add_argument("--rate-seconds", type=float, default=60, help="for the ops of a model, at most")
@@ -47,6 +48,7 @@ def parse_arguments():
     arguments = parser.parse_args()
     arguments.only = arguments.only or ["transformer_lm", "resnet18"]
     arguments.link = arguments.link or ["memory", "1gbit", "100mbit"]
+    arguments.strategy = arguments.strategy or list(USUAL)
     arguments.weft = os.path.abspath(arguments.weft)
     return arguments
 
@@ -107,7 +109,8 @@ def measure_row(model, link, limit, cluster, arguments):
     row = next(row for row in choice["strategies"] if row["chosen"])
     chosen = row["strategy"]
     steps = {"chosen": measured(model, settings_of(chosen), chosen["batch"], link, cluster, arguments)}
-    for name, settings in USUAL.items():
+    for name in arguments.strategy:
+        settings = USUAL[name]
         parts = 2 if "accumulate=2" in settings else 1
         try:
             steps[name] = measured(model, [*settings, *limits], batch // parts, link, cluster, arguments)

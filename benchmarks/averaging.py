@@ -12,15 +12,13 @@ whole run, by its counter, per step. "seconds" is the time of the steps and of t
 Every run is a run directory under --out; what is finished is not done again.
 """
 import argparse
-import json
 import os
 import pathlib
-import shutil
 import statistics
 import subprocess
 import sys
 
-from studies import ON_FASHION_MNIST, ROOT, describe, fashion_mnist, finish_run, markdown, percent, summary_of
+from studies import ON_FASHION_MNIST, ROOT, describe, fashion_mnist, finish_counted_run, markdown, percent
 
 LINKS = str(ROOT / "tools/shaped_links.sh")
 METHODS = {
@@ -34,28 +32,15 @@ METHODS = {
 }
 
 
-def sent_bytes(hosts):
-    """Of every host's link so far, the mean."""
-    def of(host):
-        return int(pathlib.Path(f"/sys/class/net/{os.environ['LINKS_NAME']}{host}-out/statistics/rx_bytes").read_text())
-    return statistics.mean(of(host) for host in range(hosts))
-
-
 def result_of(arguments, name, settings, seed):
     """What became of one run, and what it sent."""
     plain = name.replace(", ", "_").replace(" ", "_")
     run = arguments.out / f"{arguments.model}-{arguments.hosts}-{arguments.rate}-{arguments.epochs:g}-{plain}-{seed}"
-    kept = run / "sent.json"
-    if not kept.exists():
-        shutil.rmtree(run, ignore_errors=True)  # of a run that was cut nobody knows what it had sent
-        command = [arguments.weft, *fashion_mnist(arguments.model, arguments.epochs, seed), "--threads", arguments.threads, "--set",
-                   f"cluster={arguments.out / 'cluster.toml'}"]
-        for setting in settings:
-            command += ["--set", setting]
-        before = sent_bytes(arguments.hosts)
-        finish_run(arguments.weft, run, command, [LINKS, "run"])
-        kept.write_text(json.dumps(sent_bytes(arguments.hosts) - before))
-    return {**summary_of(run), "sent_bytes": json.loads(kept.read_text())}
+    command = [arguments.weft, *fashion_mnist(arguments.model, arguments.epochs, seed), "--threads", arguments.threads, "--set",
+               f"cluster={arguments.out / 'cluster.toml'}"]
+    for setting in settings:
+        command += ["--set", setting]
+    return finish_counted_run(arguments.weft, run, command, arguments.hosts)
 
 
 def row_of(name, results, plain):

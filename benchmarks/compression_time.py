@@ -13,7 +13,8 @@ trained over a link that is as fast as the machine, with the plan for the slow o
   benchmarks/compression_time.py --out build/compression_time --cifar10 DIR --text tinyshakespeare.txt      # an hour and a half
   benchmarks/compression_time.py --out build/compression_time --text FILE --only transformer_lm --seeds 2
 
-The machine has to be quiet for the times of steps. Every run is a run directory under --out; what is finished is not done again.
+The machine has to be quiet for the times of steps, which come first. Every run is a run directory under --out; what is
+finished is not done again.
 """
 import argparse
 import json
@@ -22,10 +23,11 @@ import pathlib
 import statistics
 import subprocess
 import sys
+import typing
 
 from peer_settings import processor
 from sides import ROOT
-from studies import finish_run, markdown, summary_of
+from studies import describe, finish_counted_run, finish_run, markdown
 
 LINKS = str(ROOT / "tools/shaped_links.sh")
 FAST = "100gbit"
@@ -44,7 +46,7 @@ STEPS = {"resnet9": 800, "transformer_lm": 1000}  # of a curve
 MODELS = {
     # The metric, whether more is better, and what is trained.
     "resnet9": ("validation_accuracy", True,
-                ["--model", "resnet9", "--data", "cifar10:{cifar10}", "--set", "model.width=16", "--batch", "256", "--set",
+                ["--model", "resnet9", "--data", "cifar10:{cifar10}", "--set", "model.width=8", "--batch", "256", "--set",
                  "optimizer.learning_rate=0.2", "--set", "optimizer.nesterov=true", "--set", "schedule.name=one_cycle"]),
     "transformer_lm": ("validation_loss", False,
                        ["--model", "transformer_lm", "--data", "text:{text}?length=64", "--batch", "12", "--set",
@@ -111,18 +113,22 @@ def training(model, settings, seed, rate, arguments):
             f"cluster={cluster_of(rate, arguments)}"]
 
 
+class Curve(typing.NamedTuple):
+    points: list  # (step, metric) of every evaluation of the validation part
+    end: float  # the metric of the test part behind the last step
+    sent: float  # bytes of a host per step
+
+
 def curve(model, name, settings, seed, rate, arguments):
-    """(step, metric) of every evaluation of the validation part."""
     steps = arguments.steps or STEPS[model]
     run = arguments.out / f"{model}-{plain(name)}-{steps}-{seed}"
-    if summary_of(run) is None:
-        command = training(model, settings, seed, rate, arguments)
-        finish_run(arguments.weft, run, [*command, "--epochs", "1000", "--set", f"max_steps={steps}", "--set",
-                                         "validation=0.05", "--set", f"evaluation.every_steps={steps // 25}"],
-                   [LINKS, "run"])
+    command = training(model, settings, seed, rate, arguments)
+    summary = finish_counted_run(arguments.weft, run, [*command, "--epochs", "1000", "--set", f"max_steps={steps}", "--set",
+                                                       "validation=0.05", "--set", f"evaluation.every_steps={steps // 25}"], 2)
+    metric = MODELS[model][0]
     records = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    points = {record["step"]: record[MODELS[model][0]] for record in records if MODELS[model][0] in record}
-    return sorted(points.items())
+    points = {record["step"]: record[metric] for record in records if metric in record}
+    return Curve(sorted(points.items()), summary[metric.replace("validation", "test")], summary["sent_bytes"] / steps)
 
 
 def steps_to(points, target, more_is_better):
@@ -154,6 +160,29 @@ def step_seconds(model, name, settings, rate, arguments):
     return json.loads(kept.read_text())["seconds"]
 
 
+def all_step_seconds(arguments):
+    """By model, and by method and link: of all models first, since only they want a quiet machine."""
+    seconds = {model: {} for model in arguments.only}
+    for rate in arguments.link:
+        up(rate)
+        for model in arguments.only:
+            for name, settings in {**METHODS, "auto": AUTO}.items():
+                seconds[model][name, rate] = step_seconds(model, name, settings, rate, arguments)
+                print(f"{model}, {rate}, {name}: {1e3 * seconds[model][name, rate]:.1f} ms", file=sys.stderr, flush=True)
+    return seconds
+
+
+def curves_of(model, arguments):
+    """By method (and link, for auto): points by seed. The fast link is up."""
+    wanted = {name: (settings, arguments.link[0]) for name, settings in METHODS.items()}
+    wanted |= {f"auto, {rate}": (AUTO, rate) for rate in arguments.link}
+    curves = {}
+    for name, (settings, rate) in wanted.items():
+        curves[name] = [curve(model, name, settings, seed, rate, arguments) for seed in range(1, arguments.seeds + 1)]
+        print(f"{model}, {name}: at the end {[one.end for one in curves[name]]}", file=sys.stderr, flush=True)
+    return curves
+
+
 def row_of(name, found, seconds, fastest):
     """Of one method on one link. `found`: steps to the target by seed, None where it was not reached."""
     reached = [steps for steps in found if steps is not None]
@@ -166,18 +195,27 @@ def row_of(name, found, seconds, fastest):
             f"**{median * seconds / fastest:.2f}**"]
 
 
+def end_row(name, found, base):
+    """Of one method: the test metric of all seeds, how far it is from no compression, and the traffic."""
+    ends, off = describe([one.end for one in found]), describe([one.end - other.end for one, other in zip(found, base)])
+    sent = statistics.mean(one.sent for one in found)
+    return [name, f"{ends['mean']:.4f} ± {ends['deviation']:.4f}", f"{off['mean']:+.4f} ± {off['deviation']:.4f}",
+            f"{sent / 1e3:.0f} KB", f"{statistics.mean(one.sent for one in base) / sent:.1f}"]
+
+
 def compare(model, curves, seconds, arguments):
-    """Prints a table per link. `curves`: by method (and link, for auto), points by seed."""
+    """Prints a table of ends and a table per link. `curves`: by method (and link, for auto), by seed."""
     metric, more_is_better, _ = MODELS[model]
     steps = arguments.steps or STEPS[model]
-    finals = [max((p for p in points if p[0] <= SHARE * steps), key=lambda p: p[0])[1] for points in curves["none"]]
+    finals = [max((p for p in one.points if p[0] <= SHARE * steps), key=lambda p: p[0])[1] for one in curves["none"]]
     target = statistics.mean(finals)
-    ends = {name: statistics.mean(points[-1][1] for points in found) for name, found in curves.items()}
     print(f"\n## {model}: {metric.replace('_', ' ')} {target:.4f}\n")
-    print(markdown(["method", "at the end"], [[name, f"{end:.4f}"] for name, end in ends.items()]))
+    print(markdown(["method", f"{metric.replace('validation', 'test').replace('_', ' ')} at the end", "less that of `none`, same seeds",
+                    "sent per step", "times less"],
+                   [end_row(name, found, curves["none"]) for name, found in curves.items()]))
     for rate in arguments.link:
         names = {name: name for name in METHODS} | {"auto": f"auto, {rate}"}
-        found = {name: [steps_to(points, target, more_is_better) for points in curves[key]] for name, key in names.items()}
+        found = {name: [steps_to(one.points, target, more_is_better) for one in curves[key]] for name, key in names.items()}
         times = {name: statistics.median(steps) * seconds[name, rate] for name, steps in found.items() if None not in steps}
         fastest = min(time for name, time in times.items() if name != "auto")
         print(f"\n{rate}:\n")
@@ -189,25 +227,14 @@ def main():
     arguments = parse_arguments()
     arguments.out.mkdir(parents=True, exist_ok=True)
     os.environ.setdefault("LINKS_NAME", "compress")
-    seeds = range(1, arguments.seeds + 1)
     print(f"{processor()}, 2 hosts of 1 thread, {arguments.seeds} seeds", flush=True)
     try:
         for rate in arguments.link:
             probe(rate, arguments)
+        seconds = all_step_seconds(arguments)
+        up(FAST)
         for model in arguments.only:
-            seconds, curves = {}, {}
-            for rate in arguments.link:
-                up(rate)
-                for name, settings in {**METHODS, "auto": AUTO}.items():
-                    seconds[name, rate] = step_seconds(model, name, settings, rate, arguments)
-                    print(f"{model}, {rate}, {name}: {1e3 * seconds[name, rate]:.1f} ms", file=sys.stderr, flush=True)
-            up(FAST)
-            wanted = {name: (settings, arguments.link[0]) for name, settings in METHODS.items()}
-            wanted |= {f"auto, {rate}": (AUTO, rate) for rate in arguments.link}
-            for name, (settings, rate) in wanted.items():
-                curves[name] = [curve(model, name, settings, seed, rate, arguments) for seed in seeds]
-                print(f"{model}, {name}: at the end {[points[-1][1] for points in curves[name]]}", file=sys.stderr, flush=True)
-            compare(model, curves, seconds, arguments)
+            compare(model, curves_of(model, arguments), seconds[model], arguments)
     finally:
         down()
 

@@ -1,7 +1,9 @@
 """What studies of many trainings share: runs that go on where they were interrupted, and how their results compare."""
 import json
 import math
+import os
 import pathlib
+import shutil
 import statistics
 import subprocess
 
@@ -36,6 +38,25 @@ def finish_run(weft, run, command, launcher=()):
     words = [weft, "train", "--resume", run] if run.exists() else [*command, "--run", run]
     subprocess.run([str(word) for word in (*launcher, *words, "--quiet")], check=True, stdout=subprocess.DEVNULL)
     return summary_of(run)
+
+
+def sent_by_hosts(hosts):
+    """Bytes over the link of each host of tools/shaped_links.sh since it is up, the mean of all. LINKS_NAME names them."""
+    def of(host):
+        return int(pathlib.Path(f"/sys/class/net/{os.environ['LINKS_NAME']}{host}-out/statistics/rx_bytes").read_text())
+    return statistics.mean(of(host) for host in range(hosts))
+
+
+def finish_counted_run(weft, run, command, hosts):
+    """Trains over the links that are up. The summary with `sent_bytes` of a host. A run that was cut begins anew: nobody knows
+    what it had sent."""
+    kept = run / "sent.json"
+    if not kept.exists():
+        shutil.rmtree(run, ignore_errors=True)
+        before = sent_by_hosts(hosts)
+        finish_run(weft, run, command, [ROOT / "tools/shaped_links.sh", "run"])
+        kept.write_text(json.dumps(sent_by_hosts(hosts) - before))
+    return {**summary_of(run), "sent_bytes": json.loads(kept.read_text())}
 
 
 def mpirun(ranks):
