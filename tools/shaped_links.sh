@@ -21,8 +21,9 @@ hosts() { ip netns list | awk -v name="$name" '$1 ~ "^" name "[0-9]+$" { print $
 
 down() {
   for host in $(hosts); do ip netns delete "$host"; done
-  local link
-  for link in $(ip -o link show | awk -F '[:@ ]+' -v name="$bridge" '$2 ~ "^" name "([0-9]+[ud]?)?$" { print $2 }'); do
+  local link  # those of hosts, too: where a process lives on in a namespace, so do its links
+  for link in $(ip -o link show | awk -F '[:@ ]+' -v name="$name" \
+    '$2 ~ "^" name "(links([0-9]+[ud]?)?|[0-9]+-out)$" { print $2 }'); do
     ip link delete "$link" 2>/dev/null || true
   done
 }
