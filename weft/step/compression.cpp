@@ -23,7 +23,12 @@ constexpr double kWorthIt = 0.8;        // of the time of what loses nothing: pr
 constexpr int64_t kFewElements = 4096;  // are left as they are: biases and norms
 constexpr const char* kPrefix = "compress/";
 
-constexpr std::array kMethods = {"bf16", "f16", "powersgd", "top_k", "one_bit"};
+struct Method {
+  const char* name;
+  bool keeps_pace;  // about as few steps to a loss as without it (docs/gradients.md, "Compression")
+};
+constexpr std::array kMethods = {Method{"bf16", true}, Method{"f16", true}, Method{"powersgd", true},
+                                 Method{"top_k", false}, Method{"one_bit", false}};
 
 /// What becomes of one gradient.
 class Exchange {
@@ -156,8 +161,8 @@ std::string choose_compression(const Graph& graph, ValueId gradient, const spec:
     lossless = std::min(lossless, *late);
   std::string best = "none";
   double least = kWorthIt * lossless;
-  for (const std::string method : kMethods) {
-    if (spec.method != "auto" && spec.method != method) continue;
+  for (const auto& [method, keeps_pace] : kMethods) {
+    if (spec.method == "auto" ? !keeps_pace : spec.method != method) continue;
     const auto seconds = seconds_by(method, graph.registry(), type.shape, spec, costs);
     const bool is_wanted = spec.tensors == "all" && best == "none";
     if (!seconds || (*seconds >= least && !is_wanted)) continue;

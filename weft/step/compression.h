@@ -28,7 +28,8 @@ struct CompressionCosts {
 };
 
 /// The method by which a gradient, a value of the graph, is exchanged, or "none". It is the method that the spec names,
-/// or the cheapest, where it takes less time than every method that loses nothing.
+/// or, by `auto`, the cheapest that needs about as many steps, where it takes less time than every method that loses
+/// nothing.
 std::string choose_compression(const Graph& graph, ValueId gradient, const spec::CompressionSpec& spec,
                                const CompressionCosts& costs);
 
