@@ -46,7 +46,7 @@ TEST_F(ChooseCompression, LeavesFewElementsAndVectorsThatAreNoMatrices) {
   EXPECT_EQ(choose(gradient({1 << 20}), "powersgd", kSlow, "all"), "none");
 }
 
-TEST_F(ChooseCompression, TakesTheCheapestOfAll) {
+TEST_F(ChooseCompression, TakesTheCheapestOfThoseThatCostNoMoreSteps) {
   EXPECT_EQ(choose(gradient({4096, 4096}), "auto", kSlow), "powersgd");
   EXPECT_EQ(choose(gradient({1 << 24}), "auto", kSlow), "bf16") << "not top_k or one_bit, which cost steps";
 }
