@@ -5,12 +5,13 @@ Time to a target is steps times the time of a step. The steps come from training
 links change how long a step takes and not what it computes. The time of a step is measured on each link by itself, in a
 short training. The target is the mean, over the seeds without compression, of what the validation part gives after 70 % of
 the steps. A method that asks for it compresses every tensor of 4096 elements and more. `auto` chooses by the link, so
-its curves are trained per link.
+its curves are trained per link. Steps are measured in rounds, in each of which the methods take turns. Of each method the
+least counts: whatever else the machine does only adds.
 
 Two hosts are network namespaces of this machine whose links tools/shaped_links.sh shapes; a rank of one thread in each. Curves are
 trained over a link that is as fast as the machine, with the plan for the slow one (`cluster`). As root.
 
-  benchmarks/compression_time.py --out build/compression_time --cifar10 DIR --text tinyshakespeare.txt      # an hour and a half
+  benchmarks/compression_time.py --out build/compression_time --cifar10 DIR --text tinyshakespeare.txt      # an hour and three quarters
   benchmarks/compression_time.py --out build/compression_time --text FILE --only transformer_lm --seeds 2
 
 The machine has to be quiet for the times of steps, which come first. Every run is a run directory under --out; what is
@@ -20,6 +21,7 @@ import argparse
 import json
 import os
 import pathlib
+import shutil
 import statistics
 import subprocess
 import sys
@@ -27,7 +29,7 @@ import typing
 
 from peer_settings import processor
 from sides import ROOT
-from studies import describe, finish_counted_run, finish_run, markdown
+from studies import describe, finish_counted_run, finish_run, markdown, summary_of
 
 LINKS = str(ROOT / "tools/shaped_links.sh")
 FAST = "100gbit"
@@ -43,6 +45,7 @@ METHODS = {
 }
 AUTO = ["compression.method=auto"]
 STEPS = {"resnet9": 800, "transformer_lm": 1000}  # of a curve
+MEASURED = 96  # steps, by which their time is measured
 MODELS = {
     # The metric, whether more is better, and what is trained.
     "resnet9": ("validation_accuracy", True,
@@ -64,7 +67,7 @@ def parse_arguments():
     parser.add_argument("--link", action="append", metavar="RATE", help="such as 1gbit; repeatable; default: 1gbit and 100mbit")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--steps", type=int, help="of a curve; default: 800 and 1000")
-    parser.add_argument("--step-seconds", type=float, default=10, help="of the training that measures a step, about")
+    parser.add_argument("--rounds", type=int, default=5, help="in which each step is measured")
     parser.add_argument("--weft", default=str(ROOT / "build/weft"))
     arguments = parser.parse_args()
     arguments.link = arguments.link or ["1gbit", "100mbit"]
@@ -144,31 +147,30 @@ def steps_to(points, target, more_is_better):
     return None
 
 
-def step_seconds(model, name, settings, rate, arguments):
-    """Over that link, which is up: by the difference of two trainings, so that their first steps do not count."""
-    kept = arguments.out / f"{model}-{plain(name)}-{rate}.json"
-    if not kept.exists():
-        def seconds(steps):
-            run = arguments.out / f"{model}-{plain(name)}-{rate}-{steps}"
-            subprocess.run(["rm", "-rf", run], check=True)
-            summary = finish_run(arguments.weft, run, [*training(model, settings, 1, rate, arguments), "--epochs", "1000", "--set",
-                                                       f"max_steps={steps}"], [LINKS, "run"])
-            return summary["step_seconds"]
-        first = seconds(32)
-        steps = max(64, 16 * round(arguments.step_seconds / first * 32 / 16))
-        kept.write_text(json.dumps({"seconds": (seconds(32 + steps) - first) / steps}))
-    return json.loads(kept.read_text())["seconds"]
+def step_seconds(model, name, settings, rate, round_, arguments):
+    """Over that link, which is up: the mean of MEASURED steps. A run that was cut begins anew."""
+    run = arguments.out / f"{model}-{plain(name)}-{rate}-round{round_}"
+    if summary_of(run) is None:
+        shutil.rmtree(run, ignore_errors=True)
+        finish_run(arguments.weft, run, [*training(model, settings, 1, rate, arguments), "--epochs", "1000", "--set",
+                                         f"max_steps={MEASURED}"], [LINKS, "run"])
+    return summary_of(run)["step_seconds"] / MEASURED
 
 
 def all_step_seconds(arguments):
-    """By model, and by method and link: of all models first, since only they want a quiet machine."""
-    seconds = {model: {} for model in arguments.only}
+    """By model, and by method and link, of all rounds: of all models first, since only they want a quiet machine."""
+    methods = {**METHODS, "auto": AUTO}
+    seconds = {model: {(name, rate): [] for name in methods for rate in arguments.link} for model in arguments.only}
     for rate in arguments.link:
         up(rate)
         for model in arguments.only:
-            for name, settings in {**METHODS, "auto": AUTO}.items():
-                seconds[model][name, rate] = step_seconds(model, name, settings, rate, arguments)
-                print(f"{model}, {rate}, {name}: {1e3 * seconds[model][name, rate]:.1f} ms", file=sys.stderr, flush=True)
+            for round_ in range(1, arguments.rounds + 1):
+                names = list(methods)
+                # Another one begins each round: what follows a busy method is slower here.
+                for name in names[round_ % len(names):] + names[:round_ % len(names)]:
+                    seconds[model][name, rate].append(step_seconds(model, name, methods[name], rate, round_, arguments))
+                shown = (f"{name} {1e3 * seconds[model][name, rate][-1]:.1f} ms" for name in methods)
+                print(f"{model}, {rate}, round {round_}: {'; '.join(shown)}", file=sys.stderr, flush=True)
     return seconds
 
 
@@ -183,10 +185,12 @@ def curves_of(model, arguments):
     return curves
 
 
-def row_of(name, found, seconds, fastest):
-    """Of one method on one link. `found`: steps to the target by seed, None where it was not reached."""
+def row_of(name, found, rounds, fastest):
+    """Of one method on one link. `found`: steps to the target by seed, None where it was not reached. `rounds`: seconds of
+    a step by round."""
     reached = [steps for steps in found if steps is not None]
-    row = [name, f"{1e3 * seconds:.1f} ms", f"{len(reached)} of {len(found)}"]
+    seconds = min(rounds)
+    row = [name, f"{1e3 * seconds:.1f} ms (to {1e3 * max(rounds):.0f})", f"{len(reached)} of {len(found)}"]
     if len(reached) < len(found):
         return [*row, "", "", ""]
     median = statistics.median(reached)
@@ -216,7 +220,7 @@ def compare(model, curves, seconds, arguments):
     for rate in arguments.link:
         names = {name: name for name in METHODS} | {"auto": f"auto, {rate}"}
         found = {name: [steps_to(one.points, target, more_is_better) for one in curves[key]] for name, key in names.items()}
-        times = {name: statistics.median(steps) * seconds[name, rate] for name, steps in found.items() if None not in steps}
+        times = {name: statistics.median(steps) * min(seconds[name, rate]) for name, steps in found.items() if None not in steps}
         fastest = min(time for name, time in times.items() if name != "auto")
         print(f"\n{rate}:\n")
         print(markdown(["method", "step", "reached", "steps to the target", "time to the target", "of the fastest"],

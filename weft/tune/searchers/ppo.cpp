@@ -1,8 +1,9 @@
 // Reinforcement learning: a policy network chooses the values of a trial one after the other, and learns from what came
 // of them (policy_network.h). Ranges of numbers become kLevels pieces, of which one is chosen and a number in it drawn.
-// Trials are few and dear: while they are, the policy also learns from points that it draws and a Gaussian process of
-// the losses judges (Angermueller et al., "Model-based reinforcement learning for biological sequence design", ICLR
-// 2020, "DyNA PPO").
+// Trials are few and dear. While they are, a Gaussian process of the losses judges points that the policy draws, twice:
+// the policy learns from them (Angermueller et al., "Model-based reinforcement learning for biological sequence
+// design", ICLR 2020, "DyNA PPO"), and of kLooks draws the best one becomes the trial (planning at decision time,
+// Sutton and Barto 2018, section 8.8).
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -23,8 +24,9 @@ constexpr int64_t kLevels = 8;
 constexpr size_t kLeastModelled = 10, kMostModelled = 128;  // trials, between which the process judges points
 constexpr int kImagined = 8;                                // batches of them, behind each trial
 constexpr double kEntropy = 0.01;                           // of what trials teach
-constexpr double kImaginedEntropy = 0.1;
+constexpr double kImaginedEntropy = 0.2;
 constexpr double kOptimism = 2;  // a point counts as so many deviations better than it is expected to be
+constexpr int kLooks = 64;       // draws, of which one becomes a trial
 
 class PpoSearcher : public Searcher {
  public:
@@ -40,7 +42,19 @@ class PpoSearcher : public Searcher {
     PolicyNetwork& policy =
         learned(state.space, state.seed, trials_of(state), static_cast<size_t>(running - state.history.begin()));
     Random random(state.seed, static_cast<int64_t>(state.history.size()));
-    return Proposal{draw(policy, state.space, random).point};
+    const std::optional<GaussianProcess> process = process_of(state.space);
+    if (!process) return Proposal{draw(policy, state.space, random).point};
+    std::optional<Point> best;
+    double least = std::numeric_limits<double>::infinity();
+    for (int look = 0; look < kLooks; ++look) {
+      Point point = draw(policy, state.space, random).point;
+      const double loss = was_tried(point, state.history) ? std::numeric_limits<double>::max()
+                                                          : hoped_loss(*process, state.space, point);
+      if (loss >= least) continue;
+      least = loss;
+      best = std::move(point);
+    }
+    return Proposal{*std::move(best)};
   }
 
  private:
@@ -175,27 +189,47 @@ class PpoSearcher : public Searcher {
     if (learned_.size() >= kLeastModelled && learned_.size() <= kMostModelled) imagine(space, seed);
   }
 
-  /// Lets the policy learn from points of its own, as a process of what it has seen judges them.
-  void imagine(const Space& space, int64_t seed) const {
+  /// Of what the policy has learned from, with the kernel that was fitted last. nullopt: too few trials, or so many
+  /// that the policy needs no model.
+  std::optional<GaussianProcess> process_of(const Space& space) const {
+    if (learned_.size() < kLeastModelled || learned_.size() > kMostModelled) return std::nullopt;
+    const Observed observed = finished();
+    if (observed.points.size() < 2) return std::nullopt;
+    return GaussianProcess(observed.points, standardised(observed.losses), tune::choices_of(space), kernel_);
+  }
+
+  /// What a point would lose if it were kOptimism deviations better than expected.
+  static double hoped_loss(const GaussianProcess& process, const Space& space, const Point& point) {
+    const Prediction judged = process.predict(features_of(space, point));
+    return judged.mean - kOptimism * std::sqrt(judged.variance);
+  }
+
+  /// What the policy has learned from, without what failed.
+  Observed finished() const {
     Observed observed;
     for (const Seen& one : learned_) {
       if (!std::isfinite(one.loss)) continue;
       observed.points.push_back(one.features);
       observed.losses.push_back(one.loss);
     }
-    if (observed.points.size() < 2) return;
-    const std::vector<bool> is_choice = tune::choices_of(space);
-    if (kernel_.inverse_squares.empty() || learned_.size() % PolicyNetwork::kBatch == 0)
-      kernel_ = fitted(observed, is_choice);
-    const GaussianProcess process(observed.points, standardised(observed.losses), is_choice, kernel_);
+    return observed;
+  }
+
+  /// Lets the policy learn from points of its own, as a process of what it has seen judges them.
+  void imagine(const Space& space, int64_t seed) const {
+    if (const Observed observed = finished();
+        observed.points.size() >= 2 &&
+        (kernel_.inverse_squares.empty() || learned_.size() % PolicyNetwork::kBatch == 0))
+      kernel_ = fitted(observed, tune::choices_of(space));
+    const std::optional<GaussianProcess> process = process_of(space);
+    if (!process) return;
     Random random(static_cast<int64_t>(mix(static_cast<uint64_t>(seed), learned_.size()) >> 1), 0);
     for (int batch = 0; batch < kImagined; ++batch) {
       std::vector<Sample> samples;
       std::vector<double> losses;
       for (int64_t index = 0; index < PolicyNetwork::kBatch; ++index) {
         Drawn drawn = draw(*policy_, space, random);
-        const Prediction judged = process.predict(features_of(space, drawn.point));
-        losses.push_back(judged.mean - kOptimism * std::sqrt(judged.variance));
+        losses.push_back(hoped_loss(*process, space, drawn.point));
         samples.push_back(std::move(drawn.sample));
       }
       for (size_t index = 0; index < samples.size(); ++index)

@@ -62,11 +62,11 @@ namespace {
 
 constexpr size_t kFewPoints = 10'000;  // a space of more is not listed
 
+}  // namespace
+
 bool was_tried(const Point& point, const History& history) {
   return std::any_of(history.begin(), history.end(), [&](const Trial& trial) { return trial.point == point; });
 }
-
-}  // namespace
 
 std::optional<Proposal> propose_new(const Searcher& searcher, const SearchState& state) {
   std::optional<Proposal> proposal = searcher.ask(state);

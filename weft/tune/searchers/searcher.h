@@ -73,6 +73,9 @@ std::unique_ptr<Searcher> make_searcher(const std::string& name, const SearcherO
 /// Of losses: whether `a` is nowhere worse than `b`, and somewhere better.
 bool dominates(const std::vector<double>& a, const std::vector<double>& b);
 
+/// Whether a trial has this point, ended or not.
+bool was_tried(const Point& point, const History& history);
+
 /// What the searcher proposes, or, where a space of few points has been tried there already, a point that has not.
 /// nullopt where all have. Training twice with the same seed gives the same result: there is nothing to learn from it.
 std::optional<Proposal> propose_new(const Searcher& searcher, const SearchState& state);
