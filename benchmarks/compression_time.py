@@ -5,7 +5,7 @@ Time to a target is steps times the time of a step. The steps come from training
 links change how long a step takes and not what it computes. The time of a step is measured on each link by itself, in a
 short training. The target is the mean, over the seeds without compression, of what the validation part gives after 70 % of
 the steps. A method that asks for it compresses every tensor of 4096 elements and more. `auto` chooses by the link, so
-its curves are trained per link. Steps are measured in rounds, in each of which the methods take turns. Of each method the
+its curves are trained per link, but where its step is that of a method. Steps are measured in rounds, in each of which the methods take turns. Of each method the
 least counts: whatever else the machine does only adds.
 
 Two hosts are network namespaces of this machine whose links tools/shaped_links.sh shapes; a rank of one thread in each. Curves are
@@ -174,12 +174,24 @@ def all_step_seconds(arguments):
     return seconds
 
 
+def method_of_auto(model, rate, arguments):
+    """Whose step `auto` takes over that link, as measured before; None where it mixes methods."""
+    def graph(name):
+        return (arguments.out / f"{model}-{plain(name)}-{rate}-round1" / "graph.weft").read_bytes()
+    return next((name for name in METHODS if graph(name) == graph("auto")), None)
+
+
 def curves_of(model, arguments):
     """By method (and link, for auto): points by seed. The fast link is up."""
     wanted = {name: (settings, arguments.link[0]) for name, settings in METHODS.items()}
     wanted |= {f"auto, {rate}": (AUTO, rate) for rate in arguments.link}
     curves = {}
     for name, (settings, rate) in wanted.items():
+        same = method_of_auto(model, rate, arguments) if settings == AUTO else None
+        if same:  # the same step on the same batches
+            print(f"{model}, {name}: that of {same}", file=sys.stderr, flush=True)
+            curves[name] = curves[same]
+            continue
         curves[name] = [curve(model, name, settings, seed, rate, arguments) for seed in range(1, arguments.seeds + 1)]
         print(f"{model}, {name}: at the end {[one.end for one in curves[name]]}", file=sys.stderr, flush=True)
     return curves

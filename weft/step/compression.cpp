@@ -23,12 +23,22 @@ constexpr double kWorthIt = 0.8;        // of the time of what loses nothing: pr
 constexpr int64_t kFewElements = 4096;  // are left as they are: biases and norms
 constexpr const char* kPrefix = "compress/";
 
-struct Method {
-  const char* name;
-  bool keeps_pace;  // about as few steps to a loss as without it (docs/gradients.md, "Compression")
+using Methods = std::vector<std::string>;
+
+/// Of a whole step: among which methods each gradient may choose, and how many steps they take to a loss, as a factor
+/// (docs/gradients.md, "Compression").
+struct Package {
+  Methods methods;
+  double steps;
 };
-constexpr std::array kMethods = {Method{"bf16", true}, Method{"f16", true}, Method{"powersgd", true},
-                                 Method{"top_k", false}, Method{"one_bit", false}};
+const std::array<Package, 2>& packages() {
+  static const std::array<Package, 2> all = {Package{{"bf16", "f16"}, 1}, Package{{"bf16", "f16", "powersgd"}, 1.06}};
+  return all;
+}
+constexpr double kStepWorthIt = 0.95;  // of a step that loses nothing
+// Gradients travel while others are computed, which takes these shares of the two: measured over links of 1 Gbit/s and
+// 100 Mbit/s by benchmarks/compression_time.py.
+constexpr double kShownOfTravelling = 0.5, kHidingOfComputing = 0.5;
 
 /// What becomes of one gradient.
 class Exchange {
@@ -124,24 +134,29 @@ class Exchange {
   std::vector<SlotSpec> slots_;
 };
 
+struct Seconds {
+  double computing = 0, travelling = 0;
+  double sum() const { return computing + travelling; }
+};
+
 /// Of all nodes of the graph, one after the other.
-double seconds_of(const Graph& graph, const CompressionCosts& costs) {
-  double seconds = 0;
+Seconds seconds_of(const Graph& graph, const CompressionCosts& costs) {
+  Seconds seconds;
   for (size_t index = 0; index < graph.nodes().size(); ++index) {
     const NodeSignature node = signature_of(graph, NodeId{static_cast<int32_t>(index)});
     if (node.op->name == kAllReduce)
-      seconds += passes::predicted_seconds(costs.ranks, node.inputs[0].bytes());
+      seconds.travelling += passes::predicted_seconds(costs.ranks, node.inputs[0].bytes());
     else if (node.op->name == kAllGather)
-      seconds += passes::predicted_gather_seconds(costs.ranks, node.outputs[0].bytes());
+      seconds.travelling += passes::predicted_gather_seconds(costs.ranks, node.outputs[0].bytes());
     else
-      seconds += costs.nodes->seconds(node, costs.threads);
+      seconds.computing += costs.nodes->seconds(node, costs.threads);
   }
   return seconds;
 }
 
 /// Nothing where the method does not suit the tensor.
-std::optional<double> seconds_by(const std::string& method, const OpRegistry& registry, const Shape& shape,
-                                 const spec::CompressionSpec& spec, const CompressionCosts& costs) {
+std::optional<Seconds> seconds_by(const std::string& method, const OpRegistry& registry, const Shape& shape,
+                                  const spec::CompressionSpec& spec, const CompressionCosts& costs) {
   Graph graph(registry, "one gradient");
   const ValueId gradient = graph.add_input(InputKind::batch, "gradient", {DType::f32, shape, {}});
   Exchange exchange(graph, "w", gradient, spec, costs.ranks.count);
@@ -149,34 +164,81 @@ std::optional<double> seconds_by(const std::string& method, const OpRegistry& re
   return seconds_of(graph, costs);
 }
 
-}  // namespace
+struct Choice {
+  std::string method = "none";
+  Seconds seconds = {};
+};
 
-std::string choose_compression(const Graph& graph, ValueId gradient, const spec::CompressionSpec& spec,
-                               const CompressionCosts& costs) {
-  if (spec.method == "none" || graph.type(gradient).dtype != DType::f32) return "none";
+/// Of one gradient, among these methods and none.
+Choice choose(const Graph& graph, ValueId gradient, const Methods& methods, const spec::CompressionSpec& spec,
+              const CompressionCosts& costs) {
   const TensorType& type = graph.type(gradient);
-  double lossless = passes::predicted_seconds(costs.ranks, type.bytes());
+  Choice best{.seconds = {.travelling = passes::predicted_seconds(costs.ranks, type.bytes())}};
   if (const auto late =
           passes::late_multiply_seconds(graph, gradient, costs.ranks, costs.dtype, costs.threads, *costs.nodes))
-    lossless = std::min(lossless, *late);
-  std::string best = "none";
-  double least = kWorthIt * lossless;
-  for (const auto& [method, keeps_pace] : kMethods) {
-    if (spec.method == "auto" ? !keeps_pace : spec.method != method) continue;
+    best.seconds.travelling = std::min(best.seconds.travelling, *late);
+  if (type.dtype != DType::f32) return best;
+  double least = kWorthIt * best.seconds.sum();
+  for (const std::string& method : methods) {
     const auto seconds = seconds_by(method, graph.registry(), type.shape, spec, costs);
-    const bool is_wanted = spec.tensors == "all" && best == "none";
-    if (!seconds || (*seconds >= least && !is_wanted)) continue;
-    best = method;
-    least = *seconds;
+    const bool is_wanted = spec.tensors == "all" && best.method == "none";
+    if (!seconds || (seconds->sum() >= least && !is_wanted)) continue;
+    best = {method, *seconds};
+    least = seconds->sum();
   }
   return best;
 }
 
+/// Of a step in which each gradient chooses among these methods.
+double step_seconds(const Graph& graph, const std::vector<TrainedParameter>& parameters, const Methods& methods,
+                    const spec::CompressionSpec& spec, const CompressionCosts& costs) {
+  Seconds all{.computing = costs.computing_seconds};
+  for (const TrainedParameter& parameter : parameters) {
+    const Seconds seconds = choose(graph, parameter.gradient, methods, spec, costs).seconds;
+    all.computing += seconds.computing;
+    all.travelling += seconds.travelling;
+  }
+  return all.computing +
+         std::max(kShownOfTravelling * all.travelling, all.travelling - kHidingOfComputing * costs.computing_seconds);
+}
+
+Methods methods_of(const spec::CompressionSpec& spec) {
+  if (spec.method == "none") return {};
+  return spec.method == "auto" ? packages().back().methods : Methods{spec.method};
+}
+
+/// By `auto` those of the package with which a run ends first.
+Methods methods_of_step(const Graph& graph, const std::vector<TrainedParameter>& parameters,
+                        const spec::CompressionSpec& spec, const CompressionCosts& costs) {
+  if (spec.method != "auto" || spec.tensors == "all") return methods_of(spec);
+  Methods best;
+  double least = kStepWorthIt * step_seconds(graph, parameters, {}, spec, costs);
+  for (const Package& package : packages()) {
+    const double seconds = package.steps * step_seconds(graph, parameters, package.methods, spec, costs);
+    if (seconds >= least) continue;
+    best = package.methods;
+    least = seconds;
+  }
+  return best;
+}
+
+}  // namespace
+
+std::string choose_compression(const Graph& graph, ValueId gradient, const spec::CompressionSpec& spec,
+                               const CompressionCosts& costs) {
+  return choose(graph, gradient, methods_of(spec), spec, costs).method;
+}
+
+double computing_seconds(const Graph& graph, const CompressionCosts& costs) {
+  return seconds_of(graph, costs).computing;
+}
+
 std::vector<SlotSpec> exchange_gradients(Graph& graph, std::vector<TrainedParameter>& parameters,
                                          const spec::CompressionSpec& spec, const CompressionCosts& costs) {
+  const Methods methods = methods_of_step(graph, parameters, spec, costs);
   std::vector<SlotSpec> slots;
   for (TrainedParameter& parameter : parameters) {
-    const std::string method = choose_compression(graph, parameter.gradient, spec, costs);
+    const std::string method = choose(graph, parameter.gradient, methods, spec, costs).method;
     if (method == "none") {
       parameter.gradient = ops::all_reduce(graph, parameter.gradient, "mean", "all_reduce/" + parameter.name);
       continue;

@@ -25,16 +25,21 @@ struct CompressionCosts {
   DType dtype = DType::f32;  // in which matrices are multiplied
   int threads = 1;
   std::shared_ptr<const CostModel> nodes = rated_costs();
+  double computing_seconds = 0;  // of a step without its exchange, by which `auto` judges what a step gains
 };
 
-/// The method by which a gradient, a value of the graph, is exchanged, or "none". It is the method that the spec names,
-/// or, by `auto`, the cheapest that needs about as many steps, where it takes less time than every method that loses
-/// nothing.
+/// The method by which a gradient, a value of the graph, is exchanged, or "none", where only this gradient counts. It
+/// is the method that the spec names, or, by `auto`, the cheapest that needs about as many steps, where it takes less
+/// time than every method that loses nothing.
 std::string choose_compression(const Graph& graph, ValueId gradient, const spec::CompressionSpec& spec,
                                const CompressionCosts& costs);
 
-/// Replaces each gradient by its mean over the ranks, compressed as chosen. Returns the slots that carry state between
-/// steps and declares their successors.
+/// Seconds of all nodes of the graph that exchange nothing.
+double computing_seconds(const Graph& graph, const CompressionCosts& costs);
+
+/// Replaces each gradient by its mean over the ranks, compressed as chosen. `auto` compresses none where a step would
+/// hardly gain, and leaves out what needs more steps where steps gain less than that. Returns the slots that carry
+/// state between steps and declares their successors.
 std::vector<SlotSpec> exchange_gradients(Graph& graph, std::vector<TrainedParameter>& parameters,
                                          const spec::CompressionSpec& spec, const CompressionCosts& costs);
 

@@ -243,6 +243,9 @@ TrainingStep build_whole_step(const Library& library, const spec::RunSpec& spec,
   if (options.ranks > 1 && !trains_apart(spec)) add_own_gradient(graph, gradients_of(trained));
   CompressionCosts costs = compression_costs(spec, options);
   costs.ranks.count = piece == Piece::grain ? options.ranks : ranks;
+  if (spec.compression.method == "auto")
+    costs.computing_seconds =
+        computing_seconds(graph, costs) * static_cast<double>(std::max<int64_t>(1, costs.ranks.batches));
   std::vector<SlotSpec> slots;
   const auto exchange = [&] {
     add_slots(slots, exchange_all_but_parts(graph, trained, [&](std::vector<TrainedParameter>& others) {
