@@ -325,7 +325,7 @@ class Simulation {
     }
     if (!is_last_of_stage || !exchanges()) return;
     // What is left: other chunks' layers, or all of them, and the embedding.
-    double others = ((has_first(stage) ? 1 : 0) + (has_last(stage) && !shape_.tied ? 1 : 0)) * table_layers_;
+    double others = shape_.tables_of_stage(has_first(stage), has_last(stage)) * table_layers_;
     for (int chunk = 0; chunk < t_.chunks; ++chunk)
       if (!by_layer || chunk != step.chunk)
         others += static_cast<double>(layers_[static_cast<size_t>(stage)][static_cast<size_t>(chunk)]);
