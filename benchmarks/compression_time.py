@@ -5,8 +5,8 @@ Time to a target is steps times the time of a step. The steps come from training
 links change how long a step takes and not what it computes. The time of a step is measured on each link by itself, in a
 short training. The target is the mean, over the seeds without compression, of what the validation part gives after 70 % of
 the steps. A method that asks for it compresses every tensor of 4096 elements and more. `auto` chooses by the link, so
-its curves are trained per link, but where its step is that of a method. Steps are measured in rounds, in each of which the methods take turns. Of each method the
-least counts: whatever else the machine does only adds.
+its curves are trained per link, but where its step is that of a method. Steps are measured in rounds, in each of which the
+methods take turns. Of each method the least counts: whatever else the machine does only adds.
 
 Two hosts are network namespaces of this machine whose links tools/shaped_links.sh shapes; a rank of one thread in each. Curves are
 trained over a link that is as fast as the machine, with the plan for the slow one (`cluster`). As root.
@@ -167,7 +167,7 @@ def all_step_seconds(arguments):
         for model in arguments.only:
             for round_ in range(1, arguments.rounds + 1):
                 names = list(methods)
-                # Another one begins each round: what follows a busy method is slower here.
+                # Another one begins each round, since the pace of a machine changes within a round.
                 for name in names[round_ % len(names):] + names[:round_ % len(names)]:
                     seconds[model][name, rate].append(step_seconds(model, name, methods[name], rate, round_, arguments))
                 shown = (f"{name} {1e3 * seconds[model][name, rate][-1]:.1f} ms" for name in methods)

@@ -6,9 +6,9 @@ Markdown table (and JSON with --json FILE).
   benchmarks/dynamic_schedules.py --at-once 2                  # two runs at a time, each on half of the cores
   benchmarks/dynamic_schedules.py --only airbench94 --cifar10 DIR
 
-airbench94 has width 16 here, so that a run takes minutes on two cores. For each seed there are three runs: the recipe, the schedules, and the recipe with as few epochs as the schedules need,
-which shows what the schedules add to a shorter run. Seconds are those of training, without evaluations; accuracies are
-of the test data, measured once, at the end.
+airbench94 has width 16 here, so that a run takes minutes on two cores. For each seed there are three runs: the recipe, the
+schedules, and the recipe with as few epochs as the schedules need, which shows what the schedules add to a shorter run.
+Seconds are those of training, without evaluations; accuracies are of the test data, measured once, at the end.
 """
 import argparse
 import concurrent.futures
