@@ -42,7 +42,7 @@ class PpoSearcher : public Searcher {
     PolicyNetwork& policy =
         learned(state.space, state.seed, trials_of(state), static_cast<size_t>(running - state.history.begin()));
     Random random(state.seed, static_cast<int64_t>(state.history.size()));
-    const std::optional<GaussianProcess> process = process_of(state.space);
+    const std::optional<GaussianProcess> process = is_modelled() ? process_of(state.space, finished()) : std::nullopt;
     if (!process) return Proposal{draw(policy, state.space, random).point};
     std::optional<Point> best;
     double least = std::numeric_limits<double>::infinity();
@@ -186,14 +186,14 @@ class PpoSearcher : public Searcher {
         batch.push_back(learned_[index].sample);
       policy_->learn(batch, kEntropy);
     }
-    if (learned_.size() >= kLeastModelled && learned_.size() <= kMostModelled) imagine(space, seed);
+    if (is_modelled()) imagine(space, seed);
   }
 
-  /// Of what the policy has learned from, with the kernel that was fitted last. nullopt: too few trials, or so many
-  /// that the policy needs no model.
-  std::optional<GaussianProcess> process_of(const Space& space) const {
-    if (learned_.size() < kLeastModelled || learned_.size() > kMostModelled) return std::nullopt;
-    const Observed observed = finished();
+  /// Not of too few trials, nor of so many that the policy needs no model.
+  bool is_modelled() const { return learned_.size() >= kLeastModelled && learned_.size() <= kMostModelled; }
+
+  /// Of what the policy has learned from, with the kernel that was fitted last.
+  std::optional<GaussianProcess> process_of(const Space& space, const Observed& observed) const {
     if (observed.points.size() < 2) return std::nullopt;
     return GaussianProcess(observed.points, standardised(observed.losses), tune::choices_of(space), kernel_);
   }
@@ -217,11 +217,11 @@ class PpoSearcher : public Searcher {
 
   /// Lets the policy learn from points of its own, as a process of what it has seen judges them.
   void imagine(const Space& space, int64_t seed) const {
-    if (const Observed observed = finished();
-        observed.points.size() >= 2 &&
+    const Observed observed = finished();
+    if (observed.points.size() >= 2 &&
         (kernel_.inverse_squares.empty() || learned_.size() % PolicyNetwork::kBatch == 0))
       kernel_ = fitted(observed, tune::choices_of(space));
-    const std::optional<GaussianProcess> process = process_of(space);
+    const std::optional<GaussianProcess> process = process_of(space, observed);
     if (!process) return;
     Random random(static_cast<int64_t>(mix(static_cast<uint64_t>(seed), learned_.size()) >> 1), 0);
     for (int batch = 0; batch < kImagined; ++batch) {
