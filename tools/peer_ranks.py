@@ -122,6 +122,8 @@ def train_in_parallel(arguments, index, directory):
     for _ in range(3):
         if not any(code == -signal.SIGABRT for code in codes):
             break
+        # An aborted process leaves the file where they met, whose addresses nobody listens to any more.
+        (directory / "meet").unlink(missing_ok=True)
         ranks = [subprocess.Popen([*command, "--peer-rank", str(rank)]) for rank in range(CASES[index][1])]
         try:
             codes = [rank.wait(300) for rank in ranks]
