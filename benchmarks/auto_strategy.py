@@ -3,10 +3,12 @@
 
 For each model, link and memory limit: `weft plan --strategy auto` chooses, by ops that were measured before (`weft rates
 --ops`) and links that were probed (`weft cluster probe`). Then `weft bench` measures the chosen strategy and eight usual
-ones, each under the same limit, where it can keep to it. The ratio is the step of the chosen one over the fastest of
-all. Limits: none, and so many parts of what data parallel needs (--tight).
+ones, each under the same limit, where it can keep to it. The chosen one and those that come near the fastest are then
+measured again, in rounds in which they take turns, and the medians count: the least of eight single measurements would be
+the luckiest one. The ratio is the step of the chosen one over the fastest of all. Limits: none, and so many parts of what
+data parallel needs (--tight).
 
-  benchmarks/auto_strategy.py --out build/auto_strategy                     # 20 minutes on two cores, root for links
+  benchmarks/auto_strategy.py --out build/auto_strategy                     # half an hour on two cores, root for links
   benchmarks/auto_strategy.py --out build/auto_strategy --link memory --only transformer_lm
 
 The machine has to be quiet. --goes-on keeps ops, links and rows that --out holds.
@@ -21,6 +23,7 @@ from prediction_ranks import MODELS as KNOWN, measure_table, on_two_ranks, probe
 from sides import ROOT, SideFailed, run_json
 
 MODELS = {**KNOWN, "vgg16": ("3,128,128", 8)}
+NEAR = 1.25  # of the fastest: measured again
 USUAL = {
     "data parallel": ["late_multiply=false"],
     "late multiply": [],
@@ -41,6 +44,7 @@ def parse_arguments():
     parser.add_argument("--strategy", action="append", choices=list(USUAL), help="to measure beside; repeatable; default: all eight")
     parser.add_argument("--tight", type=float, default=0.7, metavar="SHARE", help="of data parallel's memory; 0: no tight limit")
     parser.add_argument("--seconds", type=float, default=3, help="how long the steps of a strategy are measured")
+    parser.add_argument("--rounds", type=int, default=5, help="how often the chosen one and its rivals are measured; default: 5")
     parser.add_argument("--rate-seconds", type=float, default=60, help="for the ops of a model, at most")
     parser.add_argument("--threads", type=int, default=1, help="of each rank")
     parser.add_argument("--goes-on", action="store_true")
@@ -108,27 +112,43 @@ def measure_row(model, link, limit, cluster, arguments):
     choice = planned(model, ["strategy=auto", *limits], batch, cluster, arguments)
     row = next(row for row in choice["strategies"] if row["chosen"])
     chosen = row["strategy"]
-    steps = {"chosen": measured(model, settings_of(chosen), chosen["batch"], link, cluster, arguments)}
+    sides = {"chosen": (settings_of(chosen), chosen["batch"])}
     for name in arguments.strategy:
-        settings = USUAL[name]
-        parts = 2 if "accumulate=2" in settings else 1
+        sides[name] = ([*USUAL[name], *limits], batch // (2 if "accumulate=2" in USUAL[name] else 1))
+    steps = {}  # by name, of all rounds
+    for name, (settings, samples) in sides.items():
         try:
-            steps[name] = measured(model, [*settings, *limits], batch // parts, link, cluster, arguments)
+            steps[name] = [measured(model, settings, samples, link, cluster, arguments)]
         except SideFailed as failure:
+            if name == "chosen":
+                raise
             if not limit:
                 print(f"auto_strategy: {model}, {link}, {name}: {failure}", file=sys.stderr)
+    least = min(seconds for seconds, in steps.values())
+    rivals = [name for name, (seconds,) in steps.items() if name == "chosen" or seconds <= NEAR * least]
+    for round_ in range(1, arguments.rounds if len(rivals) > 1 else 1):
+        for name in rivals[round_ % len(rivals):] + rivals[:round_ % len(rivals)]:  # another one begins each round
+            steps[name].append(measured(model, *sides[name], link, cluster, arguments))
     return {"model": model, "link": link, "limit": limit, "chosen": name_of(chosen), "steps": steps,
             "predicted": row["step_seconds"]}
 
 
+def medians_of(row):
+    """Seconds of a step by name, of those that were measured in all rounds."""
+    rounds = len(row["steps"]["chosen"])
+    return {name: statistics.median(seconds) for name, seconds in row["steps"].items() if len(seconds) == rounds}
+
+
 def ratio_of(row):
-    return row["steps"]["chosen"] / min(row["steps"].values())
+    steps = medians_of(row)
+    return steps["chosen"] / min(steps.values())
 
 
 def row_text(row):
-    best = min(row["steps"], key=row["steps"].get)
-    return (f"| {row['model']} | {row['link']} | {row['limit'] or 'none'} | {row['chosen']} | {1e3 * row['steps']['chosen']:.0f} | {best} | "
-            f"{1e3 * row['steps'][best]:.0f} | {ratio_of(row):.2f} | {len(row['steps']) - 1} |")
+    steps = medians_of(row)
+    best = min(steps, key=steps.get)
+    return (f"| {row['model']} | {row['link']} | {row['limit'] or 'none'} | {row['chosen']} | {1e3 * steps['chosen']:.0f} | {best} | "
+            f"{1e3 * steps[best]:.0f} | {ratio_of(row):.2f} | {len(row['steps']) - 1} |")
 
 
 def tight_limit(model, cluster, arguments):

@@ -70,6 +70,30 @@ TEST_F(OpTimesTest, OtherShapesFollowTheirNeighbours) {
   }
 }
 
+/// Of micro-batches of a pipeline, for example: packing the weights takes as long for two rows as for 256.
+TEST_F(OpTimesTest, ABatchBelowAllThatWereMeasuredKeepsWhatEveryCallTakes) {
+  OpTimes times(rates());
+  const auto truth = [&](int64_t rows) { return 50e-6 + 2 * times.roofline(work_of(product(rows), "fast")); };
+  for (const int64_t rows : {64, 128, 256})
+    measure(times, product(rows), "fast", truth(rows) / times.roofline(work_of(product(rows), "fast")));
+  EXPECT_NEAR(times.estimate(product(16), "fast").seconds / truth(16), 1, 0.01);
+  EXPECT_NEAR(times.estimate(product(512), "fast").seconds / truth(512), 1, 0.2) << "above: by its neighbours";
+}
+
+TEST_F(OpTimesTest, ABatchBelowAllThatWereMeasuredFollowsTheRooflineWhereTheyDo) {
+  OpTimes times(rates());
+  for (const int64_t rows : {64, 128, 256}) measure(times, product(rows), "fast", 2);
+  EXPECT_NEAR(times.estimate(product(16), "fast").seconds / times.roofline(work_of(product(16), "fast")), 2, 1e-6);
+}
+
+TEST_F(OpTimesTest, ABatchBelowAllThatWereMeasuredTakesNoLongerThanTheyDo) {
+  OpTimes times(rates());
+  measure(times, product(64), "fast", 4);
+  measure(times, product(128), "fast", 1);
+  const double smallest = 4 * times.roofline(work_of(product(64), "fast"));
+  EXPECT_LE(times.estimate(product(16), "fast").seconds, smallest);
+}
+
 TEST_F(OpTimesTest, WithoutExactTimesTheShapeItselfSaysNothing) {
   OpTimes times(rates());
   measure(times, product(512), "fast", 9);

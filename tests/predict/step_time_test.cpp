@@ -35,7 +35,7 @@ ExchangeTimes constant_exchange(int ranks, double seconds, bool hides = true) {
 class StepTimeTest : public testing::Test {
  protected:
   std::unique_ptr<program::PlannedStep> plan(const std::string& model, int ranks = 1, int64_t zero = 0,
-                                             int64_t accumulate = 1) {
+                                             int64_t accumulate = 1, const spec::AveragingSpec& averaging = {}) {
     spec::RunSpec spec;
     spec.model.name = model;
     spec.threads = 1;
@@ -44,6 +44,7 @@ class StepTimeTest : public testing::Test {
     spec.shard.zero = zero;
     spec.late_multiply = false;
     spec.optimizer.name = "adamw";
+    spec.averaging = averaging;
     spec::resolve(spec);
     models::ModelInput input = models::find_model(library_.models, model).default_input;
     input.batch = spec.batch;
@@ -57,7 +58,10 @@ class StepTimeTest : public testing::Test {
     return predict_step({.batch = &step.compiled(),
                          .update = step.compiled_update(),
                          .averaging = step.compiled_averaging(),
-                         .batches = step.choice().batches},
+                         .weight_averaging = step.compiled_weight_averaging(),
+                         .batches = step.choice().batches,
+                         .averaging_period = step.spec().averaging.period,
+                         .states_every = step.spec().averaging.states_every},
                         nodes, exchange);
   }
   const Library library_ = standard_library();
@@ -68,6 +72,17 @@ int64_t nodes_that_run(const CompiledStep& step) {
   int64_t count = 0;
   for (const PlannedNode& node : step.plan.steps) count += step.graph.node(node.node).op->is_view ? 0 : 1;
   return count;
+}
+
+/// AdamW has two numbers for each weight: a mean of all states is three times as many bytes as one of the weights.
+TEST_F(StepTimeTest, MeansOfTheWeightsAloneSendLess) {
+  const auto bytes = [&](int64_t states_every) {
+    const auto step = plan("lenet5", 2, 0, 1, {.period = 4, .states_every = states_every});
+    const Strategy strategy = strategy_of(step->spec(), 2, 1);
+    return traffic_of(predict(*step, constant_times(), constant_exchange(2, 1e-3)).exchanged, strategy).at(0).bytes;
+  };
+  const double weights = bytes(1) / 3;  // per step, as if each mean were of them alone
+  EXPECT_NEAR(bytes(5), weights * (4.0 / 5 + 3.0 / 5), 1e-3 * weights);
 }
 
 TEST_F(StepTimeTest, OfOneRankIsTheSumOfItsNodes) {

@@ -111,6 +111,74 @@ TEST_F(LocalSteps, ARunThatWasCutGoesOnFromAMean) {
   expect_same_bits("cut", "whole");
 }
 
+TEST_F(LocalSteps, BetweenMeansOfAllStatesOnlyWeightsAreSent) {
+  spec::RunSpec run = spec(2);
+  run.averaging.states_every = 5;
+  const TrainingStep step =
+      build_training_step(standard_library(), run, {.batch = 16, .shape = {1, 28, 28}, .classes = 10}, {.ranks = 2});
+  const auto sent = [](const Graph& mean) {
+    int64_t numbers = 0;
+    for (const StateUpdate& update : mean.updates()) numbers += mean.shape(update.value).elements();
+    return numbers;
+  };
+  int64_t weights = 0;
+  for (const auto& parameter : step.parameters) weights += parameter.shape.elements();
+  ASSERT_TRUE(step.weight_averaging);
+  EXPECT_EQ(sent(*step.weight_averaging), weights);
+  EXPECT_EQ(sent(*step.averaging), 2 * weights) << "momenta, too";
+  run.averaging.states_every = 1;
+  EXPECT_FALSE(
+      build_training_step(standard_library(), run, {.batch = 16, .shape = {1, 28, 28}, .classes = 10}, {.ranks = 2})
+          .weight_averaging);
+}
+
+TEST_F(LocalSteps, WhereAllMeansAreOfWeightsAndNothingElseIsKeptTheyAreOfAllStates) {
+  spec::RunSpec of_weights = spec(2), of_states = spec(2);
+  for (spec::RunSpec* run : {&of_weights, &of_states}) run->optimizer.momentum = 0;
+  of_weights.averaging.states_every = 5;
+  train(of_weights, 2, "weights");
+  train(of_states, 2, "states");
+  EXPECT_EQ(losses("weights"), losses("states"));
+}
+
+TEST_F(LocalSteps, RanksKeepTheirMomentaBetweenMeansOfAllStates) {
+  spec::RunSpec of_weights = spec(2), of_states = spec(2);
+  of_weights.averaging.states_every = 5;
+  train(of_weights, 2, "weights");
+  train(of_states, 2, "states");
+  const auto a = losses("weights"), b = losses("states");
+  EXPECT_NE(a, b);
+  for (size_t at = 0; at < b.size(); ++at) EXPECT_NEAR(a[at], b[at], 0.05 * b[at]) << at;
+}
+
+/// It is asked to stop at the first mean, which is of the weights alone.
+TEST_F(LocalSteps, ARunWhoseMeansAreOfWeightsEndsAtOneOfAllStatesAndGoesOnThere) {
+  const Library data = library();
+  spec::RunSpec run = spec(2, 3);
+  run.averaging.slow_momentum = 0.5;
+  run.averaging.states_every = 2;
+  train(run, 2, "whole");
+  const run::RunOutcome cut = on_ranks(one_host(2), [&](const run::RunOptions& given) {
+    return run::start_run(data, run, path("cut"), stopped_after(given, 0));
+  });
+  EXPECT_FALSE(cut.finished);
+  EXPECT_EQ(cut.summary.steps, 4);
+  const auto go_on = [&](const run::RunOptions& options) { return run::resume_run(data, path("cut"), 1, options); };
+  EXPECT_TRUE(on_ranks(one_host(2), go_on).finished);
+  expect_same_bits("cut", "whole");
+}
+
+/// Every third step, of means every fourth.
+TEST_F(LocalSteps, AValidationThatIsDueWaitsForAMean) {
+  spec::RunSpec run = spec(4);
+  run.validation = "0.1";  // 288 samples are left, nine steps an epoch
+  run.evaluation.every_steps = 3;
+  train(run, 2, "run");
+  std::vector<int64_t> at;
+  for (const auto& record : records("run", "validation")) at.push_back(record.at("step"));
+  EXPECT_EQ(at, (std::vector<int64_t>{4, 8, 13, 17}));
+}
+
 /// One mean of one rank, whose weights are the mean: what is left is the slow momentum.
 TEST_F(LocalSteps, SlowMomentumFollowsItsFormula) {
   const Library library = standard_library();

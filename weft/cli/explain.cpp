@@ -171,10 +171,15 @@ void print_step(const Library& library, const report::Explained& explained, cons
 /// Of ranks that train apart.
 std::string averaging_text(const report::Explained& explained, const report::Averaging& mean) {
   const double steps = static_cast<double>(mean.period) * explained.step_seconds;
-  return fmt::format(
-      "Ranks exchange nothing in their steps of {}. After {} of them, at most, they go on with the mean of their "
-      "states, {:.1f} % of the time:\n\n",
-      human_duration(explained.step_seconds), mean.period, 100 * mean.seconds / (steps + mean.seconds));
+  const double seconds =
+      mean.weight_seconds + (mean.seconds - mean.weight_seconds) / static_cast<double>(mean.states_every);
+  const double percent = 100 * seconds / (steps + seconds);
+  std::string text = fmt::format(
+      "Ranks exchange nothing in their steps of {}. After {} of them, at most, they go on with the mean of their ",
+      human_duration(explained.step_seconds), mean.period);
+  if (mean.states_every == 1) return text + fmt::format("states, {:.1f} % of the time:\n\n", percent);
+  return text +
+         fmt::format("weights, {:.1f} % of the time. One mean in {} is of all states:\n\n", percent, mean.states_every);
 }
 
 void print_exchange(const report::Explained& explained, const passes::Ranks& ranks, bool of_grains) {

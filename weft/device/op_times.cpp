@@ -23,21 +23,37 @@ constexpr double kSpreadPerDistance = 0.08;
 constexpr double kScaleShare = 0.25;   // of a factor e in size, as a distance
 constexpr double kOtherOptions = 0.7;  // the distance of other windows, strides or axes
 constexpr double kOtherKernel = 1.0, kOtherOp = 2.0;
+constexpr double kSameLayer =
+    0.1;  // a distance in geometry, up to which two pieces of work are one layer in two batches
+constexpr double kClearlyAbove = 1.1;  // a ratio of two sizes
 
 double log_of(double amount) { return std::log(std::max(amount, 1.0)); }
 
-/// How unlike two pieces of work are. Of layers that differ in nothing but the batch, all operands are larger by one
-/// factor, or as large: that counts little. What else differs is another geometry.
-double distance(const OpWork& a, const OpWork& b) {
-  const double scale =
-      a.flops > 0 && b.flops > 0 ? log_of(a.flops) - log_of(b.flops) : log_of(a.bytes) - log_of(b.bytes);
+double log_of_scale(const OpWork& a, const OpWork& b) {
+  return a.flops > 0 && b.flops > 0 ? log_of(a.flops) - log_of(b.flops) : log_of(a.bytes) - log_of(b.bytes);
+}
+
+/// How two pieces of work differ in more than the batch. Of layers that differ in nothing else, all operands are larger
+/// by one factor, or as large.
+double distance_in_geometry(const OpWork& a, const OpWork& b) {
+  const double scale = log_of_scale(a, b);
   double geometry = 0;
   for (size_t side = 0; side < a.sides.size(); ++side) {
     const double own = log_of(a.sides[side]) - log_of(b.sides[side]);
     const double beside = std::min(std::abs(own), std::abs(own - scale));
     geometry += beside * beside;
   }
-  return std::hypot(kScaleShare * scale, std::sqrt(geometry)) + (a.options == b.options ? 0 : kOtherOptions);
+  return std::sqrt(geometry);
+}
+
+/// How unlike two pieces of work are. Another batch counts little.
+double distance(const OpWork& a, const OpWork& b) {
+  return std::hypot(kScaleShare * log_of_scale(a, b), distance_in_geometry(a, b)) +
+         (a.options == b.options ? 0 : kOtherOptions);
+}
+
+bool is_same_layer(const OpWork& a, const OpWork& b) {
+  return a.kernel == b.kernel && a.options == b.options && distance_in_geometry(a, b) <= kSameLayer;
 }
 
 std::string key_of(const std::string& key, const std::string& kernel) { return kernel + "\n" + key; }
@@ -132,6 +148,34 @@ const OpTimes::Group& OpTimes::group(const std::string& name) const {
   return found == groups_.by_name.end() ? none : found->second;
 }
 
+double OpTimes::below_all_measured(const Group& group, const OpWork& work) const {
+  // Sums of least squares of the relative errors of: seconds = fixed + factor * roofline.
+  double ones = 0, mixed = 0, squares = 0, one = 0, floors = 0;
+  const OpTime *smallest = nullptr, *largest = nullptr;
+  for (const OpTime* time : group.times) {
+    if (!is_same_layer(time->work, work)) continue;
+    const double share = 1 / std::max(time->seconds, 1e-9), floor = share * roofline(time->work);
+    ones += share * share;
+    mixed += share * floor;
+    squares += floor * floor;
+    one += share;
+    floors += floor;
+    if (smallest == nullptr || log_of_scale(time->work, smallest->work) < 0) smallest = time;
+    if (largest == nullptr || log_of_scale(time->work, largest->work) > 0) largest = time;
+  }
+  const auto is_clearly_above = [](const OpTime& a, const OpWork& b) {
+    return log_of_scale(a.work, b) > std::log(kClearlyAbove);
+  };
+  if (smallest == nullptr || !is_clearly_above(*smallest, work) || !is_clearly_above(*largest, smallest->work))
+    return 0;
+  const double determinant = ones * squares - mixed * mixed;
+  if (determinant <= 0) return 0;
+  const double fixed = (one * squares - floors * mixed) / determinant;
+  const double factor = (floors * ones - one * mixed) / determinant;
+  if (fixed <= 0) return 0;
+  return std::min(fixed + std::max(factor, 0.0) * roofline(work), smallest->seconds);
+}
+
 std::optional<OpEstimate> OpTimes::from_neighbours(const Group& group, const OpWork& work, double farther) const {
   if (group.times.empty()) return std::nullopt;
   std::vector<std::pair<double, const OpTime*>> near;
@@ -146,7 +190,7 @@ std::optional<OpEstimate> OpTimes::from_neighbours(const Group& group, const OpW
     weights += weight;
   }
   const double from_distance = kSpreadPerDistance * (near.front().first + farther);
-  return OpEstimate{.seconds = roofline(work) * std::exp(sum / weights),
+  return OpEstimate{.seconds = std::max(roofline(work) * std::exp(sum / weights), below_all_measured(group, work)),
                     .spread = std::hypot(std::max(group.spread, kLeastSpread), from_distance),
                     .source = CostSource::profiled};
 }

@@ -67,9 +67,10 @@ class OpTimes {
   const OpTime* find(const std::string& key, const std::string& kernel) const;
 
   /// In this order: what was measured of this very node; the measured nodes of the same op and kernel that are nearest
-  /// in flops and bytes, by how far each is above its roofline, on logarithmic scales; the same of other kernels of the
-  /// op, then of its class of work; the roofline, times what measured nodes take above it. `exact` false leaves out the
-  /// first, to judge the others by. Views take nothing. Error(internal) without rates.
+  /// in flops and bytes, by how far each is above its roofline, on logarithmic scales, but of a batch below all that
+  /// were measured no less than below_all_measured(); the same of other kernels of the op, then of its class of work;
+  /// the roofline, times what measured nodes take above it. `exact` false leaves out the first, to judge the others by.
+  /// Views take nothing. Error(internal) without rates.
   OpEstimate estimate(const NodeSignature& node, const std::string& kernel, bool exact = true) const;
   /// The floor of the node at the machine's rates, with what a call takes.
   double roofline(const OpWork& work) const;
@@ -93,6 +94,9 @@ class OpTimes {
   };
   const Group& group(const std::string& name) const;
   double above(const OpTime& time) const;
+  /// Seconds of a layer in a batch that is smaller than those of its measured times: what every call takes, and what
+  /// follows the roofline. 0 where they do not tell: there are fewer than two sizes, or no call takes anything beside.
+  double below_all_measured(const Group& group, const OpWork& work) const;
   std::optional<OpEstimate> from_neighbours(const Group& group, const OpWork& work, double farther) const;
   void prepare() const;
 

@@ -95,8 +95,10 @@ Prediction predict_run(program::PreparedRun& run, const Sources& given) {
     return StepGraphs{.batch = &run.training.compiled(stage.shape()),
                       .update = phase(program::Phase::update),
                       .averaging = phase(program::Phase::averaging),
+                      .weight_averaging = phase(program::Phase::weight_averaging),
                       .batches = stage.accumulate * step::shards_of_rank(run.spec, ranks),
                       .averaging_period = run.spec.averaging.period,
+                      .states_every = run.spec.averaging.states_every,
                       .pipeline = run.step.pipeline ? &*run.step.pipeline : nullptr};
   };
   const std::vector<spec::Stage> stages = spec::stages_of(run.spec);
@@ -139,8 +141,10 @@ StepGraphs graphs_of(program::PlannedStep& step) {
   return {.batch = &step.compiled(),
           .update = step.compiled_update(),
           .averaging = step.compiled_averaging(),
+          .weight_averaging = step.compiled_weight_averaging(),
           .batches = step.choice().batches,
           .averaging_period = step.spec().averaging.period,
+          .states_every = step.spec().averaging.states_every,
           .pipeline = step.pipeline()};
 }
 

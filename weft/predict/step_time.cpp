@@ -214,8 +214,12 @@ StepTime predict_step(const StepGraphs& graphs, const NodeTimes& nodes, const Ex
   const double waited = time.of(Part::exchange);
   time.seconds[static_cast<size_t>(Part::exchange)] += idle_seconds(graphs, time, exchange);
   time.hidden_seconds = exchange.hides ? std::max(0.0, link_seconds - waited) : 0;
-  if (graphs.averaging != nullptr && graphs.averaging_period > 0)
-    add_graph(*graphs.averaging, true, true, 1, 1 / static_cast<double>(graphs.averaging_period));
+  if (graphs.averaging != nullptr && graphs.averaging_period > 0) {
+    const double means = 1 / static_cast<double>(graphs.averaging_period);  // in a step
+    const double whole = graphs.weight_averaging != nullptr ? means / static_cast<double>(graphs.states_every) : means;
+    add_graph(*graphs.averaging, true, true, 1, whole);
+    if (graphs.weight_averaging != nullptr) add_graph(*graphs.weight_averaging, true, true, 1, means - whole);
+  }
   const double whole = time.whole();
   if (whole > 0)
     time.spread = std::sqrt(squared / (whole * whole) + nodes.common_spread * nodes.common_spread +

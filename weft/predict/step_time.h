@@ -20,9 +20,11 @@ namespace weft::predict {
 struct StepGraphs {
   const CompiledStep* batch = nullptr;
   const CompiledStep* update = nullptr;
-  const CompiledStep* averaging = nullptr;          // of ranks that train apart
+  const CompiledStep* averaging = nullptr;          // of ranks that train apart: of all states
+  const CompiledStep* weight_averaging = nullptr;   // likewise: of the weights alone
   int64_t batches = 1;                              // per step
   int64_t averaging_period = 0;                     // steps from one mean to the next
+  int64_t states_every = 1;                         // means from one of all states to the next
   const step::PipelineOutlook* pipeline = nullptr;  // of a rank that has some of the layers
 };
 

@@ -37,6 +37,7 @@ void apply(const Strategy& strategy, spec::RunSpec& spec) {
   spec.shard.zero = strategy.zero;
   spec.late_multiply = strategy.late_multiply;
   spec.compression.method = strategy.compression;
+  if (strategy.averaging_period == 0) spec.averaging = {};  // the rest of it would be of nothing
   spec.averaging.period = strategy.averaging_period;
   spec.memory_limit = strategy.memory_limit;
   spec.offload = strategy.offload;

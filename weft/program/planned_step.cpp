@@ -57,6 +57,7 @@ PlannedStep::PlannedStep(const Library& library, const StepChoice& choice, const
   passes::require_matches(training_.graph, options_.precision);
   compiled_update();
   compiled_averaging();
+  compiled_weight_averaging();
   if (choice_.limit) choice_.limit(program_.steps(), bytes_beside_arena() + gathered_bytes());
   compiled();
   keep_measured(library.device, *device_, note);
@@ -162,6 +163,6 @@ void RunningStep::run(Profile* of_batches, Profile* of_update) {
   if (of_batches != nullptr && of_update != nullptr && !driver_.has(Phase::update)) *of_update = std::move(own);
 }
 
-void RunningStep::average(Profile* profile) { driver_.run(Phase::averaging, profile); }
+void RunningStep::average(Phase averaging, Profile* profile) { driver_.run(averaging, profile); }
 
 }  // namespace weft::program

@@ -56,6 +56,8 @@ class PlannedStep {
   const CompiledStep* compiled_update() { return compiled_phase(Phase::update); }
   /// The mean of the ranks' states; null where they do not train apart.
   const CompiledStep* compiled_averaging() { return compiled_phase(Phase::averaging); }
+  /// The mean of their weights alone; null where each mean is of all states.
+  const CompiledStep* compiled_weight_averaging() { return compiled_phase(Phase::weight_averaging); }
   /// What the planner was told of the ranks.
   const passes::Ranks& ranks() const { return options_.ranks; }
   /// The costs of nodes that the planner used.
@@ -128,8 +130,8 @@ class RunningStep {
   /// The graph whose outputs are those of the whole step.
   Executor& last();
   void finish() { driver_.finish(); }
-  /// The mean of the ranks' states, of a step that has one.
-  void average(Profile* profile);
+  /// A mean of the ranks' states or weights, of a step that has one.
+  void average(Phase averaging, Profile* profile);
 
  private:
   const StepChoice& choice_;

@@ -22,11 +22,15 @@ void Program::add_phases_of(const step::TrainingStep& step) {
   if (step.update)
     add(Phase::update,
         [this, &step](const spec::StepShape& shape) { return step::update_graph_for(step, compiled(shape).graph); });
-  if (step.averaging)
-    add(Phase::averaging, [this, &step](const spec::StepShape& shape) {
+  const auto add_averaging = [this](Phase phase, const std::optional<Graph>& averaging) {
+    if (!averaging) return;
+    add(phase, [this, &averaging](const spec::StepShape& shape) {
       const Graph* update = has(Phase::update) ? &compiled(shape, Phase::update).graph : nullptr;
-      return step::averaging_graph_for(step, compiled(shape).graph, update);
+      return step::averaging_graph_for(*averaging, compiled(shape).graph, update);
     });
+  };
+  add_averaging(Phase::averaging, step.averaging);
+  add_averaging(Phase::weight_averaging, step.weight_averaging);
 }
 
 StepCache& Program::steps(Phase phase) {

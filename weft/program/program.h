@@ -14,11 +14,12 @@ namespace weft::program {
 
 /// In the order in which they run.
 enum class Phase {
-  batch,      // of each batch: all of the step, where nothing below is a phase of its own
-  update,     // of the weights, once the gradients of several batches have been summed
-  averaging,  // the mean of the states of ranks that train apart
+  batch,             // of each batch: all of the step, where nothing below is a phase of its own
+  update,            // of the weights, once the gradients of several batches have been summed
+  averaging,         // the mean of the states of ranks that train apart
+  weight_averaging,  // the mean of their weights alone
 };
-inline constexpr std::array kPhases = {Phase::batch, Phase::update, Phase::averaging};
+inline constexpr std::array kPhases = {Phase::batch, Phase::update, Phase::averaging, Phase::weight_averaging};
 
 class Program {
  public:

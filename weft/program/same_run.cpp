@@ -113,7 +113,9 @@ std::vector<Trait> traits_of(PreparedRun& run, const State& state) {
     };
     if (run.training.has(Phase::update)) add("the plan of the update", run.training.compiled(shape, Phase::update));
     if (run.training.has(Phase::averaging))
-      add("the plan of the mean of the weights", run.training.compiled(shape, Phase::averaging));
+      add("the plan of the mean of all states", run.training.compiled(shape, Phase::averaging));
+    if (run.training.has(Phase::weight_averaging))
+      add("the plan of the mean of the weights", run.training.compiled(shape, Phase::weight_averaging));
   }
   if (run.step.pipeline) traits.push_back({"the cut of the pipeline", run.step.pipeline->cut, advice, machine});
   traits.push_back({"the state at the beginning", fingerprint_of(state, run.step.shardings), advice, machine});

@@ -68,7 +68,9 @@ ordered_json collectives_json(const std::vector<CollectiveProfile>& collectives)
 ordered_json averaging_json(const std::optional<Averaging>& averaging) {
   if (!averaging) return nullptr;
   return {{"period", averaging->period},
+          {"states_every", averaging->states_every},
           {"seconds", averaging->seconds},
+          {"weight_seconds", averaging->weight_seconds},
           {"collectives", collectives_json(averaging->collectives)}};
 }
 

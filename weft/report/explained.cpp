@@ -52,12 +52,21 @@ std::vector<CollectiveProfile> collectives_of(const Explained& explained, const 
 }
 
 Averaging explain_averaging(program::RunningStep& step, program::PlannedStep& planned, int64_t times) {
-  std::vector<Profile> profiles(static_cast<size_t>(times));
-  step.average(nullptr);
-  for (Profile& profile : profiles) step.average(&profile);
-  const Profile profile = median_profile(profiles);
+  const auto median_of = [&](program::Phase averaging) {
+    std::vector<Profile> profiles(static_cast<size_t>(times));
+    step.average(averaging, nullptr);
+    for (Profile& profile : profiles) step.average(averaging, &profile);
+    return median_profile(profiles);
+  };
+  const auto sum_of = [](const Profile& profile) {
+    return std::accumulate(profile.seconds.begin(), profile.seconds.end(), 0.0);
+  };
+  const Profile profile = median_of(program::Phase::averaging);
+  const bool has_others = planned.compiled_weight_averaging() != nullptr;
   return {.period = planned.spec().averaging.period,
-          .seconds = std::accumulate(profile.seconds.begin(), profile.seconds.end(), 0.0),
+          .states_every = planned.spec().averaging.states_every,
+          .seconds = sum_of(profile),
+          .weight_seconds = has_others ? sum_of(median_of(program::Phase::weight_averaging)) : 0,
           .collectives = collectives_of(*planned.compiled_averaging(), profile, planned)};
 }
 

@@ -19,8 +19,10 @@ using Measured = std::map<std::string, std::vector<KernelTime>>;
 
 /// One mean of the ranks' states.
 struct Averaging {
-  int64_t period = 0;  // steps from one to the next, at most
-  double seconds = 0;
+  int64_t period = 0;         // steps from one to the next, at most
+  int64_t states_every = 1;   // of so many one is of all states, the others of the weights alone
+  double seconds = 0;         // of the one
+  double weight_seconds = 0;  // of each of the others
   std::vector<CollectiveProfile> collectives = {};
 };
 

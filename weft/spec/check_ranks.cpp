@@ -47,7 +47,7 @@ void check_virtual_ranks(const RunSpec& spec) {
 void check_averaging(const RunSpec& spec) {
   const AveragingSpec& averaging = spec.averaging;
   if (averaging.period == 0) {
-    if (averaging.adaptive || averaging.slow_momentum > 0 || averaging.slow_learning_rate != 1)
+    if (averaging != AveragingSpec{})
       fail(ErrorKind::usage,
            "[averaging] without averaging.period; set it to the steps that each rank trains on its own, such as 8");
     return;

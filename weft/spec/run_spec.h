@@ -152,6 +152,7 @@ struct AveragingSpec {
   bool adaptive = false;          // period is the first one, and it shrinks as the loss does
   double slow_momentum = 0;       // momentum of the step from one mean to the next
   double slow_learning_rate = 1;  // factor of that step
+  int64_t states_every = 1;       // means from one that covers all states to the next; others cover the weights alone
   friend bool operator==(const AveragingSpec&, const AveragingSpec&) = default;
 };
 

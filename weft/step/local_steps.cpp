@@ -25,8 +25,8 @@ std::map<std::string, const GraphInput*> changed_states(const Graph& graph) {
 
 class AveragingBuilder {
  public:
-  AveragingBuilder(const Graph& step, const spec::AveragingSpec& spec, int ranks, std::vector<SlotSpec>& slots)
-      : graph_(step.registry(), step.name() + " averaging"), spec_(spec), ranks_(ranks), slots_(slots) {}
+  AveragingBuilder(const Graph& step, const spec::AveragingSpec& spec, int ranks)
+      : graph_(step.registry(), step.name() + " averaging"), spec_(spec), ranks_(ranks) {}
 
   void add_state(const std::string& name, InputKind kind, const TensorType& type, bool is_weight) {
     check(type.dtype == DType::f32, "a state that ranks average is no f32");
@@ -39,6 +39,7 @@ class AveragingBuilder {
   }
 
   Graph finish() { return std::move(graph_); }
+  const std::vector<SlotSpec>& slots() const { return slots_; }
 
  private:
   ValueId step_slowly(const std::string& name, const Shape& shape, ValueId mean) {
@@ -70,23 +71,26 @@ class AveragingBuilder {
   Graph graph_;
   const spec::AveragingSpec& spec_;
   const int ranks_;
-  std::vector<SlotSpec>& slots_;
+  std::vector<SlotSpec> slots_;
 };
 
 }  // namespace
 
-Graph build_averaging(const Graph& step, const Graph* update, const spec::RunSpec& spec,
-                      const std::vector<TrainedParameter>& trained, int ranks, std::vector<SlotSpec>& slots) {
-  AveragingBuilder builder(step, spec.averaging, ranks, slots);
+AveragingGraphs build_averaging(const Graph& step, const Graph* update, const spec::RunSpec& spec,
+                                const std::vector<TrainedParameter>& trained, int ranks) {
+  AveragingBuilder states(step, spec.averaging, ranks), weights(step, spec.averaging, ranks);
   for (const Graph* graph : {&step, update}) {
     if (graph == nullptr) continue;
     for (const auto& [name, input] : changed_states(*graph)) {
       const bool is_weight = std::any_of(trained.begin(), trained.end(),
                                          [&name = name](const auto& parameter) { return parameter.name == name; });
-      builder.add_state(name, input->kind, graph->type(input->value), is_weight);
+      states.add_state(name, input->kind, graph->type(input->value), is_weight);
+      if (is_weight) weights.add_state(name, input->kind, graph->type(input->value), is_weight);
     }
   }
-  return builder.finish();
+  AveragingGraphs graphs{.states = states.finish(), .slots = states.slots()};
+  if (spec.averaging.states_every > 1) graphs.weights = weights.finish();
+  return graphs;
 }
 
 int64_t adapted_period(const spec::AveragingSpec& spec, const AveragingState& state, double loss) {

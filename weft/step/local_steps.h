@@ -1,8 +1,10 @@
 // Model averaging: ranks train on their own for some steps, then continue with the mean of their weights (local SGD,
 // Lin et al. 2018). It suits links on which an exchange in every step costs too much. The mean covers the weights and
-// all that belongs to them: momenta and other slots, running statistics, averages. With a slow momentum (SlowMo, Wang
-// et al. 2019, algorithm 1), let a be the weights after the previous mean, x the new mean, and r the largest learning
-// rate in between:
+// all that belongs to them: momenta and other slots, running statistics, averages. With averaging.states_every = N only
+// each Nth mean does so; the others cover the weights alone, and each rank maintains its own momenta meanwhile. A run
+// stops, saves and evaluates only where all ranks have one state, so none of that changes its course. With a slow
+// momentum (SlowMo, Wang et al. 2019, algorithm 1), let a be the weights after the previous mean, x the new mean, and r
+// the largest learning rate in between:
 //   u' = slow_momentum u + (a - x) / r      x' = a - slow_learning_rate r u'      a' = x'
 // Slots: "slow_momentum" (u) and "anchor" (a), which begins as a copy of the weights. Each epoch chooses an adaptive
 // period anew (Wang and Joshi 2019, section 4.2):
@@ -10,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,10 +31,16 @@ inline constexpr const char *kRoundRate = "round_rate", *kInverseRoundRate = "in
 /// Whether each rank trains on its own for some steps.
 inline bool trains_apart(const spec::RunSpec& spec) { return spec.averaging.period > 0; }
 
-/// Builds the graph that averages over the ranks all states that `step` and `update` change; `update` is null where it
-/// is not a graph of its own. Appends its slots to `slots`. With one rank, only the slow momentum remains.
-Graph build_averaging(const Graph& step, const Graph* update, const spec::RunSpec& spec,
-                      const std::vector<TrainedParameter>& trained, int ranks, std::vector<SlotSpec>& slots);
+/// The graphs that average over the ranks. With one rank, only the slow momentum remains of them.
+struct AveragingGraphs {
+  Graph states;                       // all states that the step changes
+  std::optional<Graph> weights = {};  // the weights alone; where the spec has such means
+  std::vector<SlotSpec> slots = {};   // of both
+};
+
+/// `update` is null where it is not a graph of its own.
+AveragingGraphs build_averaging(const Graph& step, const Graph* update, const spec::RunSpec& spec,
+                                const std::vector<TrainedParameter>& trained, int ranks);
 
 /// The period after an epoch with this training loss.
 int64_t adapted_period(const spec::AveragingSpec& spec, const AveragingState& state, double loss);

@@ -273,9 +273,12 @@ TrainingStep build_whole_step(const Library& library, const spec::RunSpec& spec,
                                                             : average_statistics(graph));
   };
   const auto with_averaging = [&](TrainingStep step) {
-    if (trains_apart(spec))
-      step.averaging =
-          build_averaging(step.graph, step.update ? &*step.update : nullptr, spec, trained, options.ranks, step.slots);
+    if (!trains_apart(spec)) return step;
+    AveragingGraphs graphs =
+        build_averaging(step.graph, step.update ? &*step.update : nullptr, spec, trained, options.ranks);
+    step.averaging = std::move(graphs.states);
+    step.weight_averaging = std::move(graphs.weights);
+    add_slots(step.slots, graphs.slots);
     return step;
   };
   if (!spec::accumulates(spec)) {
@@ -328,8 +331,8 @@ Graph update_graph_for(const TrainingStep& step, const Graph& compiled) {
   return with_layouts_of(compiled, *step.update);
 }
 
-Graph averaging_graph_for(const TrainingStep& step, const Graph& compiled, const Graph* update) {
-  Graph graph = with_layouts_of(compiled, *step.averaging);
+Graph averaging_graph_for(const Graph& averaging, const Graph& compiled, const Graph* update) {
+  Graph graph = with_layouts_of(compiled, averaging);
   return update != nullptr ? with_layouts_of(*update, std::move(graph)) : graph;
 }
 

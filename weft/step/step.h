@@ -29,6 +29,7 @@ struct TrainingStep {
   std::vector<SlotSpec> slots;                    // of the optimiser
   std::optional<Graph> update = {};               // of batches that are summed first: from the sum of the gradients on
   std::optional<Graph> averaging = {};            // of ranks that train apart: the mean of their states (local_steps.h)
+  std::optional<Graph> weight_averaging = {};  // likewise: of their weights alone, where not each mean is of all states
   // Of states that the ranks share (sharded_states.h, tensor_parallel.h), or that not all of them hold
   // (pipeline_step.h).
   Shardings shardings = {};
@@ -102,8 +103,8 @@ void require_fit(const Graph& graph, const std::string& model, const data::Datas
 /// so that both run on one State without conversions.
 Graph update_graph_for(const TrainingStep& step, const Graph& compiled);
 
-/// The same for the mean of the states of ranks that train apart; `update` is null where it is no graph of its own.
-Graph averaging_graph_for(const TrainingStep& step, const Graph& compiled, const Graph* update);
+/// The same for a mean of ranks that train apart; `update` is null where it is no graph of its own.
+Graph averaging_graph_for(const Graph& averaging, const Graph& compiled, const Graph* update);
 
 /// The state of a rank before the first step: parameters drawn from (seed, name), optimiser slots as start_slots() sets
 /// them. Of what ranks share it has its part of what one process would have.

@@ -132,7 +132,8 @@ class Loop {
             },
         .before_run = [&](const Executor& executor) { before_run(executor); },
         .after_run = [&](const Executor& executor) { consensus_.after_run(executor, completes); }};
-    bool is_synchronised = true;  // all ranks have the same weights
+    bool is_synchronised = true;  // all ranks have the same states
+    int64_t means = 0;            // so far in this stage, which also goes on only behind a mean of all states
     while (at_.step_in_epoch < steps && at_.ended.empty()) {
       if (is_synchronised && is_validation_due()) {
         if (!validate_within_epoch()) return false;
@@ -167,10 +168,12 @@ class Loop {
       const bool ends_epoch = ends_stage && steps == course_.steps_of(at_.epoch);  // finish_epoch() saves what is due
       if (averages()) {
         saving_.note_due(at_);
-        is_synchronised = ends_stage || round_.size() >= period();
+        const bool ends_round = ends_stage || round_.size() >= period();
+        is_synchronised = ends_stage || (ends_round && ++means % in_.spec.averaging.states_every == 0);
+        if (ends_round && !is_synchronised) end_round(program::Phase::weight_averaging);
         if (!is_synchronised) continue;
       }
-      const bool stop = averages() ? end_round() : consensus_.stops();
+      const bool stop = averages() ? end_round(program::Phase::averaging) : consensus_.stops();
       if (!stop && consensus_.exchanges()) exchange_times();
       if (stop && !stopped_by_request()) {
         at_.ended = "max_time";
@@ -268,11 +271,12 @@ class Loop {
     return !at_.ended.empty() || at_.epoch + 1 == spec::begun_epochs(in_.spec) || at_.step >= course_.total_steps();
   }
 
-  /// Within an epoch, before its next step; also where a run goes on that was stopped before it, or during it.
+  /// Within an epoch, before its next step; also where a run goes on that was stopped before it, or during it. Where
+  /// ranks train apart, it may have been due since their last mean.
   bool is_validation_due() const {
     const int64_t every = in_.spec.evaluation.every_steps;
-    return every > 0 && in_.validation_data != nullptr && at_.step_in_epoch > 0 && at_.step % every == 0 &&
-           at_.validated_step != at_.step;
+    if (every == 0 || in_.validation_data == nullptr || at_.step_in_epoch == 0) return false;
+    return at_.step / every > std::max(at_.validated_step, at_.step - at_.step_in_epoch) / every;
   }
 
   /// False where a stop was requested during it, after saving.
@@ -368,11 +372,12 @@ class Loop {
   /// Steps from one mean of the weights to the next.
   int64_t period() const { return at_.averaging.period > 0 ? at_.averaging.period : in_.spec.averaging.period; }
 
-  /// Of ranks that trained apart: what happened, and one state for all. Whether a stop was requested.
-  bool end_round() {
+  /// Of ranks that trained apart: what happened, and one state for all, or the same weights. Whether a stop was
+  /// requested.
+  bool end_round(program::Phase averaging) {
     const double begin = steady_seconds(), waited_for_ranks = rank_wait_seconds();
     const step::Round::Wishes wishes = round_.agree({.stop = wants_stop_(), .exchange = step_times_.is_due()});
-    average();
+    average(averaging);
     const double seconds = steady_seconds() - begin;
     step_times_.add_between({.step = seconds - (rank_wait_seconds() - waited_for_ranks), .whole = seconds});
     at_.epoch_seconds += seconds;
@@ -385,12 +390,11 @@ class Loop {
     return wishes.stop;
   }
 
-  void average() {
-    using program::Phase;
+  void average(program::Phase averaging) {
     const double rate = round_.rate();
-    driver_.set_scalar(step::kRoundRate, rate, Phase::averaging);
-    driver_.set_scalar(step::kInverseRoundRate, rate > 0 ? 1 / rate : 0, Phase::averaging);
-    driver_.run(Phase::averaging);
+    driver_.set_scalar(step::kRoundRate, rate, averaging);
+    driver_.set_scalar(step::kInverseRoundRate, rate > 0 ? 1 / rate : 0, averaging);
+    driver_.run(averaging);
     driver_.select(driver_.shape());  // the states are read, as the steps lay them out
   }
 

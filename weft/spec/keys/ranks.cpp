@@ -29,6 +29,11 @@ std::vector<RecipeKey> rank_keys() {
                 {.low = 0, .high = 0.9999999, .help = "of the means of the weights"})
            .add("slow_learning_rate", &Averaging::slow_learning_rate,
                 {.low = kAboveZero, .high = 100, .help = "of their way"})
+           .add("states_every", &Averaging::states_every,
+                {.low = 1,
+                .high = 1e6,
+                .unit = "means",
+                .help = "from one of momenta and all other states to the next; the others are of the weights alone"})
            .take())
     keys.push_back(std::move(key));
   for (RecipeKey& key :
