@@ -41,8 +41,8 @@ METHODS = {
     "powersgd, rank 4": ["compression.method=powersgd", "compression.rank=4", ALL],
     "top_k, 1 %": ["compression.method=top_k", "compression.share=0.01", ALL],
     "one_bit": ["compression.method=one_bit", ALL],
-    "mean of 16 steps": ["averaging.period=16", "averaging.adaptive=true"],
-    "mean of 11 steps, slow momentum 0.3": ["averaging.period=11", "averaging.slow_momentum=0.3"],
+    "mean of 16 steps, adaptive": ["averaging.period=16", "averaging.adaptive=true"],
+    "mean of 6 steps": ["averaging.period=6", "averaging.states_every=8", "averaging.slow_momentum=0.3"],
 }
 AUTO = ["compression.method=auto"]
 STEPS = {"resnet9": 800, "transformer_lm": 1000}  # of a curve

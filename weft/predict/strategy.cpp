@@ -20,6 +20,7 @@ Strategy strategy_of(const spec::RunSpec& spec, int64_t ranks, int64_t ranks_per
           .late_multiply = spec.late_multiply,
           .compression = spec.compression.method,
           .averaging_period = spec.averaging.period,
+          .states_every = spec.averaging.states_every,
           .memory_limit = spec.memory_limit,
           .offload = spec.offload,
           .tensor = spec.mesh.tensor,
@@ -39,6 +40,7 @@ void apply(const Strategy& strategy, spec::RunSpec& spec) {
   spec.compression.method = strategy.compression;
   if (strategy.averaging_period == 0) spec.averaging = {};  // the rest of it would be of nothing
   spec.averaging.period = strategy.averaging_period;
+  spec.averaging.states_every = strategy.states_every;
   spec.memory_limit = strategy.memory_limit;
   spec.offload = strategy.offload;
   spec.mesh.tensor = strategy.tensor;
@@ -76,6 +78,8 @@ std::string describe(const Strategy& strategy) {
     if (strategy.zero > 0) text += fmt::format(", zero {}", strategy.zero);
     if (strategy.compression != "none") text += fmt::format(", gradients {}", strategy.compression);
     if (strategy.averaging_period > 0) text += fmt::format(", mean of {} steps", strategy.averaging_period);
+    if (strategy.states_every > 1)
+      text += fmt::format(", of all states every {}", strategy.states_every * strategy.averaging_period);
     if (!strategy.late_multiply) text += ", no late multiply";
   }
   if (!strategy.memory_limit.empty()) text += ", recompute to " + strategy.memory_limit;
@@ -94,6 +98,7 @@ nlohmann::ordered_json to_json(const Strategy& strategy) {
           {"late_multiply", strategy.late_multiply},
           {"compression", strategy.compression},
           {"averaging_period", strategy.averaging_period},
+          {"states_every", strategy.states_every},
           {"memory_limit", strategy.memory_limit},
           {"offload", strategy.offload},
           {"tensor", strategy.tensor},
@@ -115,6 +120,7 @@ Strategy strategy_from(const nlohmann::json& root) {
           .late_multiply = root.value("late_multiply", usual.late_multiply),
           .compression = root.value("compression", usual.compression),
           .averaging_period = root.value("averaging_period", usual.averaging_period),
+          .states_every = root.value("states_every", usual.states_every),
           .memory_limit = root.value("memory_limit", usual.memory_limit),
           .offload = root.value("offload", usual.offload),
           .tensor = root.value("tensor", usual.tensor),

@@ -22,7 +22,8 @@ struct Strategy {
   int64_t zero = 0;                  // shard.zero
   bool late_multiply = true;         // where it is predicted to pay
   std::string compression = "none";  // compression.method
-  int64_t averaging_period = 0;      // steps from one mean of the states to the next; 0: gradients are averaged
+  int64_t averaging_period = 0;      // steps from one mean of the weights to the next; 0: gradients are averaged
+  int64_t states_every = 1;          // such means from one of all states to the next
   std::string memory_limit = {};     // what activations are computed again for; empty: the machine's memory
   std::string offload = {};          // where those lie that it leaves no place for
   int64_t tensor = 1;                // mesh.tensor: ranks that share the layers
