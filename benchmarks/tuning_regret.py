@@ -3,7 +3,7 @@
 as Markdown tables (and JSON with --json FILE).
 
   cmake -B build -DWEFT_BENCHMARKS=ON && cmake --build build --target benchmark_search
-  benchmarks/tuning_regret.py                          # 20 seeds: most of an hour
+  benchmarks/tuning_regret.py                          # 20 seeds: a quarter of an hour
   benchmarks/tuning_regret.py --only optdigits --seeds 5
   benchmarks/tuning_regret.py --kept /tmp/regret.jsonl # goes on where it ended: each search that is done has a line there
 
@@ -187,6 +187,8 @@ def main():
 
 
 if __name__ == "__main__":
+    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # a process per core: more threads only wait for each other
+        os.environ.setdefault(variable, "1")
     try:
         import optuna  # noqa: F401
     except ImportError:  # once more with the Python that has it
