@@ -20,7 +20,7 @@ import statistics
 import sys
 
 from prediction_ranks import MODELS as KNOWN, measure_table, on_two_ranks, probed
-from sides import ROOT, SideFailed, run_json
+from sides import ROOT, SideFailed, in_turn, run_json
 
 MODELS = {**KNOWN, "vgg16": ("3,128,128", 8)}
 NEAR = 1.25  # of the fastest: measured again
@@ -127,7 +127,7 @@ def measure_row(model, link, limit, cluster, arguments):
     least = min(seconds for seconds, in steps.values())
     rivals = [name for name, (seconds,) in steps.items() if name == "chosen" or seconds <= NEAR * least]
     for round_ in range(1, arguments.rounds if len(rivals) > 1 else 1):
-        for name in rivals[round_ % len(rivals):] + rivals[:round_ % len(rivals)]:  # another one begins each round
+        for name in in_turn(rivals, round_):
             steps[name].append(measured(model, *sides[name], link, cluster, arguments))
     return {"model": model, "link": link, "limit": limit, "chosen": name_of(chosen), "steps": steps,
             "predicted": row["step_seconds"]}

@@ -131,6 +131,11 @@ def measure_ops(model, shape, batches, precisions, arguments):
         print(f"{model}: ops could not be measured", file=sys.stderr)
 
 
+def in_turn(names, round_):
+    """The names, of which another one comes first each round: the pace of a machine changes within a round."""
+    return names[round_ % len(names):] + names[:round_ % len(names)]
+
+
 def python_of_peer():
     """The Python with PyTorch; SideFailed where it cannot be had."""
     try:

@@ -23,8 +23,7 @@ constexpr double kSpreadPerDistance = 0.08;
 constexpr double kScaleShare = 0.25;   // of a factor e in size, as a distance
 constexpr double kOtherOptions = 0.7;  // the distance of other windows, strides or axes
 constexpr double kOtherKernel = 1.0, kOtherOp = 2.0;
-constexpr double kSameLayer =
-    0.1;  // a distance in geometry, up to which two pieces of work are one layer in two batches
+constexpr double kSameLayer = 0.1;     // a distance in geometry, within which only the batch differs
 constexpr double kClearlyAbove = 1.1;  // a ratio of two sizes
 
 double log_of(double amount) { return std::log(std::max(amount, 1.0)); }

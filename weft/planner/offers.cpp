@@ -68,7 +68,6 @@ class Predictions {
     predict::Strategy one = candidate.strategy;
     one.ranks = one.tensor = one.pipeline = 1;
     one.zero = one.averaging_period = 0;
-    one.states_every = 1;
     one.compression = "none";
     try {
       return of(candidate.cluster, one).run_seconds().low;

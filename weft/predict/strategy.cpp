@@ -38,9 +38,12 @@ void apply(const Strategy& strategy, spec::RunSpec& spec) {
   spec.shard.zero = strategy.zero;
   spec.late_multiply = strategy.late_multiply;
   spec.compression.method = strategy.compression;
-  if (strategy.averaging_period == 0) spec.averaging = {};  // the rest of it would be of nothing
-  spec.averaging.period = strategy.averaging_period;
-  spec.averaging.states_every = strategy.states_every;
+  if (strategy.averaging_period > 0) {
+    spec.averaging.period = strategy.averaging_period;
+    spec.averaging.states_every = strategy.states_every;
+  } else {
+    spec.averaging = {};  // the rest of it would be of nothing
+  }
   spec.memory_limit = strategy.memory_limit;
   spec.offload = strategy.offload;
   spec.mesh.tensor = strategy.tensor;

@@ -78,18 +78,20 @@ class AveragingBuilder {
 
 AveragingGraphs build_averaging(const Graph& step, const Graph* update, const spec::RunSpec& spec,
                                 const std::vector<TrainedParameter>& trained, int ranks) {
-  AveragingBuilder states(step, spec.averaging, ranks), weights(step, spec.averaging, ranks);
+  AveragingBuilder states(step, spec.averaging, ranks);
+  std::optional<AveragingBuilder> weights;
+  if (spec.averaging.states_every > 1) weights.emplace(step, spec.averaging, ranks);
   for (const Graph* graph : {&step, update}) {
     if (graph == nullptr) continue;
     for (const auto& [name, input] : changed_states(*graph)) {
       const bool is_weight = std::any_of(trained.begin(), trained.end(),
                                          [&name = name](const auto& parameter) { return parameter.name == name; });
       states.add_state(name, input->kind, graph->type(input->value), is_weight);
-      if (is_weight) weights.add_state(name, input->kind, graph->type(input->value), is_weight);
+      if (is_weight && weights) weights->add_state(name, input->kind, graph->type(input->value), is_weight);
     }
   }
   AveragingGraphs graphs{.states = states.finish(), .slots = states.slots()};
-  if (spec.averaging.states_every > 1) graphs.weights = weights.finish();
+  if (weights) graphs.weights = weights->finish();
   return graphs;
 }
 
