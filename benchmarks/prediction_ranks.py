@@ -126,6 +126,8 @@ def measure_table(head, known, measure_link, row_text, arguments):
             shape, batch = known[model]
             # A rank of two has half of the batch, a micro-batch of a pipeline a quarter.
             measure_ops(model, shape, [batch // 4, batch // 2, batch], ["f32"], arguments)
+            # Layers that ranks share have shapes of their own, and the whole batch.
+            measure_ops(model, shape, [batch], ["f32"], arguments, STRATEGIES["tensor 2"])
     print(f"{processor()}, 2 ranks of {arguments.threads} threads\n")
     print(head)
     for row in rows:

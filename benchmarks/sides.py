@@ -123,10 +123,12 @@ def run_ranks_json(commands, threads):
     return result
 
 
-def measure_ops(model, shape, batches, precisions, arguments):
-    """Lets weft measure the ops of a model's steps (`weft rates --ops`), from which it predicts."""
+def measure_ops(model, shape, batches, precisions, arguments, settings=()):
+    """Lets weft measure the ops of a model's steps (`weft rates --ops`), from which it predicts; of a recipe with these
+    settings."""
     command = [arguments.weft, "rates", "--ops", model, "--input", shape, "--batch", ",".join(map(str, batches)),
-               "--precision", ",".join(precisions), "--threads", arguments.threads, "--seconds", arguments.rate_seconds]
+               "--precision", ",".join(precisions), "--threads", arguments.threads, "--seconds", arguments.rate_seconds,
+               *(word for setting in settings for word in ("--set", setting))]
     if subprocess.run([str(word) for word in command], stdout=sys.stderr).returncode != 0:
         print(f"{model}: ops could not be measured", file=sys.stderr)
 

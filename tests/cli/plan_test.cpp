@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/run_files.h"
+#include "weft/base/cores.h"
 #include "weft/base/format.h"
 
 namespace weft::cli_tests {
@@ -114,6 +115,28 @@ TEST_F(PlanCommand, MeasuredOpsAreKeptAndPredictedFrom) {
   EXPECT_EQ(parts["rated_seconds"], 0);
   const nlohmann::json others = plan({"mine.toml", "--interpolate"});
   EXPECT_EQ(others["stages"][0]["parts"]["measured_seconds"], 0);
+}
+
+TEST_F(PlanCommand, PartsOfLayersThatRanksShareAreMeasuredAsSuch) {
+  const auto interpolated = [&] {
+    return plan({"mine.toml", "--ranks", "2", "--set", "mesh.tensor=2"})["stages"][0]["parts"]["interpolated_seconds"];
+  };
+  ASSERT_EQ(weft({"rates", "--ops", "mine.toml", "--seconds", "20", "--threads", "1"}).code, 0);
+  EXPECT_GT(interpolated(), 0) << "whole layers say nothing exact of their parts";
+  const Outcome measured =
+      weft({"rates", "--ops", "mine.toml", "--seconds", "20", "--threads", "1", "--set", "mesh.tensor=2"});
+  ASSERT_EQ(measured.code, 0) << measured.err;
+  EXPECT_EQ(interpolated(), 0);
+}
+
+TEST_F(PlanCommand, ExchangesInMemoryAreMeasuredWithTheOps) {
+  const std::vector<std::string> ranks = {"plan", "mine.toml", "--ranks", "2"};
+  EXPECT_NE(weft(ranks).out.find("not measured here, `weft rates --ops` does it"), std::string::npos);
+  const Outcome measured = weft({"rates", "--ops", "mine.toml", "--seconds", "20", "--threads", "1"});
+  ASSERT_EQ(measured.code, 0) << measured.err;
+  if (available_cores() < 2) GTEST_SKIP() << "two ranks would take turns on one core";
+  EXPECT_NE(measured.out.find("exchanges between ranks in memory"), std::string::npos) << measured.out;
+  EXPECT_NE(weft(ranks).out.find("measured in this host's memory"), std::string::npos);
 }
 
 TEST_F(PlanCommand, TimesOfAnotherMachineAreRefusedByName) {

@@ -128,11 +128,13 @@ TEST_F(OpTimesTest, WhatIsPrintedIsRead) {
   measure(times, product(512), "fast", 2.5);
   measure(times, elementwise("relu", 4096), "native \"x\"", 1.5);
   times.overhead = {2e-7, 3};
+  times.exchanges.add({"all_gather", 2, 4096}, 3e-6);
   const std::string text = print_op_times(times, "here");
   const OpTimes read = parse_op_times(text, "here");
   EXPECT_EQ(print_op_times(read, "here"), text);
   EXPECT_EQ(read.size(), 2u);
   EXPECT_EQ(read.overhead.steps, 3);
+  EXPECT_EQ(read.exchanges.seconds("all_gather", 2, 4096), 3e-6);
   EXPECT_EQ(read.estimate(product(512), "fast").seconds, times.estimate(product(512), "fast").seconds);
 }
 
@@ -160,8 +162,11 @@ TEST_F(OpTimesTest, TheFileGathersWhatSeveralProgramsMeasure) {
   measure(other, product(64), "fast", 3);
   one.overhead = {.seconds_per_node = 5e-7, .steps = 2};
   other.overhead = {.seconds_per_node = 3e-5, .steps = 1};  // beside other programs
+  one.exchanges.add({"all_gather", 2, 4096}, 3e-6);
+  other.exchanges.add({"all_reduce", 2, 4096}, 4e-6);
   file.add(one);
   file.add(other);
+  EXPECT_EQ(file.read({}).exchanges.all().size(), 2u);
   EXPECT_EQ(file.read({}).size(), 2u);
   EXPECT_EQ(file.read({}).overhead.seconds_per_node, 5e-7);
   EXPECT_EQ(file.read({}).overhead.steps, 3);

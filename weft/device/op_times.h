@@ -10,6 +10,7 @@
 
 #include "weft/device/cost_model.h"
 #include "weft/device/machine_rates.h"
+#include "weft/device/shared_exchanges.h"
 #include "weft/graph/graph.h"
 
 namespace weft {
@@ -60,6 +61,7 @@ class OpTimes {
   size_t size() const { return times_.size(); }
   const std::map<std::string, OpTime>& all() const { return times_; }
   StepOverhead overhead = {};
+  SharedExchanges exchanges = {};  // between ranks of as many threads
 
   /// `key`: signature_key() of the node. Replaces what is known of the same node and kernel.
   void add(const std::string& key, OpTime time);

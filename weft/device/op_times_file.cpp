@@ -66,6 +66,15 @@ json row_of(const std::string& key, const OpTime& time) {
           {"of", time.of}};
 }
 
+json row_of(const SharedExchanges::Key& exchange, double seconds) {
+  const auto& [op, ranks, bytes] = exchange;
+  return {{"exchange", op}, {"ranks", ranks}, {"bytes", bytes}, {"seconds", seconds}};
+}
+
+SharedExchanges::Key exchange_of(const json& row) {
+  return {row.at("exchange").get<std::string>(), row.at("ranks").get<int>(), row.at("bytes").get<int64_t>()};
+}
+
 OpTime time_of(const json& row) {
   OpTime time;
   time.work = {.op = row.at("op").get<std::string>(),
@@ -87,7 +96,8 @@ OpTime time_of(const json& row) {
 std::string print_op_times(const OpTimes& times, const std::string& machine) {
   std::string lines = head_of(times).dump() + "\n";
   for (const auto& [key, time] : times.all()) lines += row_of(key, time).dump() + "\n";
-  return print_machine_file(kOpsFormat, machine, times.size(), lines);
+  for (const auto& [exchange, seconds] : times.exchanges.all()) lines += row_of(exchange, seconds).dump() + "\n";
+  return print_machine_file(kOpsFormat, machine, times.size() + times.exchanges.all().size(), lines);
 }
 
 OpTimes parse_op_times(std::string_view text, const std::string& machine) {
@@ -100,6 +110,8 @@ OpTimes parse_op_times(std::string_view text, const std::string& machine) {
       begin = end + 1;
       if (row.contains("node"))
         times.add(row.at("node").get<std::string>(), time_of(row));
+      else if (row.contains("exchange"))
+        times.exchanges.add(exchange_of(row), row.at("seconds").get<double>());
       else
         read_head(row, times);
     }
@@ -132,6 +144,7 @@ void OpTimesFile::add(const OpTimes& times) const {
   for (const auto& [key, time] : times.all()) all.add(key.substr(key.find('\n') + 1), time);
   if (times.rates()) all.set_rates(*times.rates());
   all.overhead = least_of(all.overhead, times.overhead);
+  all.exchanges.add(times.exchanges);
   write_atomically(file_, print_op_times(all, machine_));
 }
 

@@ -69,6 +69,7 @@ ExchangeTimes exchange_on(const machines::ClusterFile& cluster, const Strategy& 
 
 passes::Ranks ranks_of(const ExchangeTimes& exchange) {
   if (exchange.ranks <= 1) return {};
+  if (exchange.weighed_by) return *exchange.weighed_by;
   const double small = exchange.of(kAllReduce, kSmallBytes), large = exchange.of(kAllReduce, kLargeBytes);
   return {.count = exchange.ranks,
           .latency_seconds = std::max(small, 1e-6),

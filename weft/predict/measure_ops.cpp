@@ -14,6 +14,9 @@
 #include "weft/graph/collective.h"
 #include "weft/graph/signature_key.h"
 #include "weft/predict/run_prediction.h"
+#include "weft/program/cost_profile.h"
+#include "weft/program/rank_runtime.h"
+#include "weft/step/rank_mesh.h"
 
 namespace weft::predict {
 
@@ -44,6 +47,21 @@ double sum_of(const Profile& profile) {
 
 std::string name_of_step(const program::StepChoice& choice) {
   return fmt::format("{}, batch {}, {}", choice.spec.model.name, choice.spec.batch, choice.spec.precision);
+}
+
+/// As this process alone runs it. Where ranks share layers, as the first of them does, whose parts have shapes of their
+/// own; what they exchange stays here.
+program::PlannedOnRanks plan_alone(const Library& library, const program::StepChoice& choice) {
+  const auto sharers = static_cast<int>(choice.spec.mesh.tensor);
+  if (sharers <= 1) return program::plan_on_ranks(library, nullptr, {}, [&] { return choice; });
+  step::require_mesh(choice.spec, sharers);
+  program::PlannedOnRanks planned;
+  planned.runtime = std::make_unique<program::RankRuntime>(passes::Ranks{}, step::mesh_of(choice.spec, sharers));
+  const program::CostProfile profile =
+      program::agreed_profile(nullptr, library, choice.spec.cost_profile, static_cast<int>(choice.spec.threads));
+  planned.step =
+      std::make_unique<program::PlannedStep>(library, choice, *planned.runtime, profile, Tuning{}, program::Note{});
+  return planned;
 }
 
 /// One model's step, measured.
@@ -155,7 +173,7 @@ MeasuredOps measure_ops(const Library& library, const std::vector<program::StepC
     const double left = options.most_seconds - (steady_seconds() - begin);
     try {
       if (left <= 0) fail(ErrorKind::usage, "the time is up; give more --seconds");
-      const program::PlannedOnRanks planned = program::plan_on_ranks(library, nullptr, {}, [&] { return choice; });
+      const program::PlannedOnRanks planned = plan_alone(library, choice);
       const int64_t bytes = planned.step->total_bytes();
       if (static_cast<double>(bytes) > kMemoryShare * static_cast<double>(available_memory_bytes()))
         fail(ErrorKind::usage, "it needs {} of memory", human_bytes(static_cast<double>(bytes)));

@@ -22,6 +22,7 @@ NodeTimes measured_times(const std::shared_ptr<const OpTimes>& times, bool exact
   found.of = [times, exact](const NodeSignature& node, const std::string& kernel) {
     return times->estimate(node, kernel, exact);
   };
+  if (!times->exchanges.empty()) found.exchanges = {times, &times->exchanges};
   return found;
 }
 
@@ -75,7 +76,29 @@ ExchangeTimes exchange_by(const passes::Ranks& ranks, int ranks_per_host) {
           .hides = ranks.count > ranks_per_host,
           .spread = 0.2,
           .describe = fmt::format("{} per exchange and {}/s", human_duration(ranks.latency_seconds),
-                                  human_bytes(ranks.bytes_per_second))};
+                                  human_bytes(ranks.bytes_per_second)),
+          .weighed_by = ranks};
+}
+
+ExchangeTimes exchange_in_memory(ExchangeTimes otherwise, const std::shared_ptr<const SharedExchanges>& measured,
+                                 const GroupSizes& sizes) {
+  if (measured == nullptr) {
+    otherwise.describe += ", not measured here, `weft rates --ops` does it";
+    return otherwise;
+  }
+  ExchangeTimes exchange = otherwise;
+  exchange.of = [measured, ranks = sizes.data, rated = otherwise.of](std::string_view op, int64_t bytes) {
+    return measured->seconds(op, ranks, bytes).value_or(rated(op, bytes));
+  };
+  exchange.along = [measured, sizes, rated = std::move(otherwise)](std::string_view axis, std::string_view op,
+                                                                   int64_t bytes) {
+    if (axis == kTensorAxis && sizes.tensor <= 1) return 0.0;
+    const std::optional<double> seconds = measured->seconds(op, axis == kTensorAxis ? sizes.tensor : 2, bytes);
+    // Whoever receives waits for whoever sends, which counts it.
+    return op == kReceive ? rated.seconds(axis, op, bytes) : seconds.value_or(rated.seconds(axis, op, bytes));
+  };
+  exchange.describe = fmt::format("{} measured in this host's memory", measured->all().size());
+  return exchange;
 }
 
 }  // namespace weft::predict

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -18,6 +19,8 @@ struct NodeTimes {
   double seconds_per_node = 0;  // of a step beside its nodes' kernels
   double common_spread = 0.05;  // of what errs alike in all nodes: the machine's pace on another day
   std::string describe;         // "412 ops measured on this machine"
+  /// Of ranks of this host; null where none was measured.
+  std::shared_ptr<const SharedExchanges> exchanges = {};
 };
 
 /// By measured times; what was not measured is interpolated. `exact`: see OpTimes::estimate().
@@ -41,6 +44,9 @@ struct ExchangeTimes {
   bool hides = true;
   double spread = 0.2;
   std::string describe;
+  /// What passes weigh exchanges by; nothing: ranks_of(). Ranks of one host weigh by rates that are the same on every
+  /// machine, so that a recipe's step is the same there, whatever was measured.
+  std::optional<passes::Ranks> weighed_by = {};
 
   /// Of an exchange along this axis.
   double seconds(std::string_view axis, std::string_view op, int64_t bytes) const;
@@ -48,5 +54,13 @@ struct ExchangeTimes {
 
 /// By the two numbers that passes plan with. Along each axis.
 ExchangeTimes exchange_by(const passes::Ranks& ranks, int ranks_per_host);
+
+/// Of ranks on one host: as it was measured there, and what was not as `otherwise` has it. `sizes`: of the groups along
+/// the axes data and tensor.
+struct GroupSizes {
+  int data = 1, tensor = 1;
+};
+ExchangeTimes exchange_in_memory(ExchangeTimes otherwise, const std::shared_ptr<const SharedExchanges>& measured,
+                                 const GroupSizes& sizes);
 
 }  // namespace weft::predict

@@ -43,7 +43,7 @@ class Planning {
     }
     sources_.cores = host_cores_of(place, strategy).cores;
     sources_.sample_seconds = model.sample_seconds;
-    sources_.exchange = exchange_at(place, strategy);
+    sources_.exchange = exchange_at(place, strategy, sources_.nodes);
     memory_ = memory_of_rank(place, strategy);
   }
 
@@ -247,7 +247,7 @@ double memory_of_rank(const Place& place, const Strategy& strategy) {
   return static_cast<double>(memory_limit_bytes()) / on_host;
 }
 
-ExchangeTimes exchange_at(const Place& place, const Strategy& strategy) {
+ExchangeTimes exchange_at(const Place& place, const Strategy& strategy, const NodeTimes& nodes) {
   if (place.cluster != nullptr) return exchange_on(*place.cluster, strategy);
   const auto among = [&](int64_t ranks) {
     return exchange_by({.count = static_cast<int>(ranks),
@@ -261,7 +261,8 @@ ExchangeTimes exchange_at(const Place& place, const Strategy& strategy) {
     if (axis == kTensorAxis) return tensor.of(op, bytes);
     return op == kReceive ? 0.0 : pair.of(op, bytes);  // counted where it is sent
   };
-  return exchange;
+  return exchange_in_memory(std::move(exchange), nodes.exchanges,
+                            {.data = static_cast<int>(strategy.data()), .tensor = static_cast<int>(strategy.tensor)});
 }
 
 Strategy strategy_on(const spec::RunSpec& spec, const Place& place, std::optional<int64_t> ranks) {

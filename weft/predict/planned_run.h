@@ -58,8 +58,8 @@ HostCores host_cores_of(const Place& place, const Strategy& strategy);
 /// What a rank of the place has: of its device, or its part of the host's.
 double memory_of_rank(const Place& place, const Strategy& strategy);
 
-/// How its ranks exchange there.
-ExchangeTimes exchange_at(const Place& place, const Strategy& strategy);
+/// How its ranks exchange there. `nodes`: of times_at().
+ExchangeTimes exchange_at(const Place& place, const Strategy& strategy, const NodeTimes& nodes);
 
 /// Of a pipeline the slowest rank's time and the fullest one's memory. Error(usage) where a run of the strategy would
 /// be refused (recipe_by), where ranks cannot share the batch, where the place has fewer ranks, where the samples make

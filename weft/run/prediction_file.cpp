@@ -8,6 +8,7 @@
 #include "weft/comm/host_share.h"
 #include "weft/comm/on_all_ranks.h"
 #include "weft/predict/loading.h"
+#include "weft/predict/planned_run.h"
 #include "weft/run/earlier_runs.h"
 
 namespace weft::run {
@@ -26,9 +27,13 @@ predict::Sources sources_here(const program::PreparedRun& run, double loading_se
   const bool is_measured = !times.empty();
   predict::Sources sources{
       .nodes = predict::times_here(std::move(times), run.cost_profile.costs, static_cast<int>(run.spec.threads), exact),
-      .exchange = predict::exchange_by(run.runtime.costs(), comm::ranks_of_host(run.ranks)),
+      .exchange = {},
       .device = run.library.device.describe_machine(static_cast<int>(run.spec.threads)),
       .cores = comm::cores_of_host(run.ranks)};
+  const int ranks = comm::number_of(run.ranks), of_host = comm::ranks_of_host(run.ranks);
+  sources.exchange = of_host < ranks
+                         ? predict::exchange_by(run.runtime.costs(), of_host)
+                         : predict::exchange_at({}, predict::strategy_of(run.spec, ranks, of_host), sources.nodes);
   // Beside a step that is only rated it says nothing.
   if (is_measured && loading_seconds > 0)
     sources.sample_seconds = predict::measure_loading(

@@ -42,7 +42,7 @@ class Chooser {
         progress(fmt::format("strategy = auto: {} strategies estimated, {} of them planned", estimated, planned));
     };
     ModelProfile profile(library_, model_.spec, model_.input, times_.nodes, times_.costs);
-    Estimator estimator(profile, model_, place_, memory_);
+    Estimator estimator(profile, model_, place_, times_.nodes, memory_);
     const Evaluator evaluator{.bound = [&](const Strategy& of) { return estimator.bound(of); },
                               .estimate =
                                   [&](const Strategy& of) {
@@ -61,7 +61,7 @@ class Chooser {
                   .model = model_.spec.model.name,
                   .blocks = profile.describe_blocks(),
                   .times_from = times_.nodes.describe,
-                  .exchange_from = predict::exchange_at(place_, start_).describe,
+                  .exchange_from = predict::exchange_at(place_, start_, times_.nodes).describe,
                   .graphs = profile.graphs(),
                   .memory_bytes = memory_};
     if (!choice.found.chosen) fail_for_memory(choice.found, profile.nodes());

@@ -56,7 +56,7 @@ double update_seconds(const StageCost& stage, int64_t zero, double ranks) {
 const predict::ExchangeTimes& Estimator::exchange_of(const Strategy& strategy) {
   const std::pair mesh(strategy.tensor, strategy.pipeline);
   auto known = exchanges_.find(mesh);
-  if (known == exchanges_.end()) known = exchanges_.emplace(mesh, predict::exchange_at(place_, strategy)).first;
+  if (known == exchanges_.end()) known = exchanges_.emplace(mesh, predict::exchange_at(place_, strategy, nodes_)).first;
   return known->second;
 }
 

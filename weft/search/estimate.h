@@ -27,9 +27,10 @@ struct Estimate {
 
 class Estimator {
  public:
-  /// Keeps references. `memory_bytes`: of a rank.
-  Estimator(ModelProfile& profile, const predict::PlannedModel& model, const predict::Place& place, double memory_bytes)
-      : profile_(profile), model_(model), place_(place), memory_bytes_(memory_bytes) {}
+  /// Keeps references. `nodes`: of times_at(). `memory_bytes`: of a rank.
+  Estimator(ModelProfile& profile, const predict::PlannedModel& model, const predict::Place& place,
+            const predict::NodeTimes& nodes, double memory_bytes)
+      : profile_(profile), model_(model), place_(place), nodes_(nodes), memory_bytes_(memory_bytes) {}
 
   /// Error(usage) where the model cannot be cut or shared so.
   Estimate estimate(const predict::Strategy& strategy);
@@ -52,6 +53,7 @@ class Estimator {
   ModelProfile& profile_;
   const predict::PlannedModel& model_;
   const predict::Place& place_;
+  const predict::NodeTimes& nodes_;
   const double memory_bytes_;
   std::map<std::tuple<std::string, int64_t, int64_t, int>, std::shared_ptr<const passes::PipelineSchedule>> schedules_;
   std::map<std::pair<int64_t, int64_t>, predict::ExchangeTimes> exchanges_;  // by tensor and pipeline

@@ -21,6 +21,7 @@
 #include "weft/cli/recipe_input.h"
 #include "weft/device/machine_file.h"
 #include "weft/device/op_times_file.h"
+#include "weft/predict/measure_exchanges.h"
 #include "weft/predict/measure_ops.h"
 #include "weft/program/cost_profile.h"
 #include "weft/spec/run_spec.h"
@@ -93,7 +94,7 @@ int measure_ops_command(const Library& library, const RatesOptions& options) {
       // Of the whole zoo: a model that wants more than a name, such as a file.
     }
   }
-  const predict::MeasuredOps measured = predict::measure_ops(
+  predict::MeasuredOps measured = predict::measure_ops(
       library, choices,
       {.most_seconds = options.seconds, .progress = [](size_t done, size_t all, const predict::MeasuredStep& step) {
          say(fmt::format("{}/{} {}: {}", done, all, step.name,
@@ -102,6 +103,8 @@ int measure_ops_command(const Library& library, const RatesOptions& options) {
                              : "left out: " + step.left_out));
        }});
   if (measured.times.empty()) fail(ErrorKind::usage, "no step was measured; give more --seconds, or a smaller --batch");
+  measured.times.exchanges = predict::measure_exchanges(
+      library.ops, {.threads = static_cast<int>(choices.front().spec.threads), .cores = available_cores()});
   const std::string machine = library.device.describe_machine(static_cast<int>(choices.front().spec.threads));
   std::string kept = options.output;
   if (!options.output.empty()) {
@@ -111,10 +114,11 @@ int measure_ops_command(const Library& library, const RatesOptions& options) {
     file.add(measured.times);
     kept = file.file().string();
   }
-  fmt::print("{} kinds of nodes of {} steps measured on {}; '{}' keeps them\n", measured.times.size(),
+  const size_t exchanges = measured.times.exchanges.all().size();
+  fmt::print("{} kinds of nodes of {} steps{} measured on {}; '{}' keeps them\n", measured.times.size(),
              std::count_if(measured.steps.begin(), measured.steps.end(),
                            [](const auto& step) { return step.left_out.empty(); }),
-             machine, kept);
+             exchanges > 0 ? fmt::format(", and {} exchanges between ranks in memory,", exchanges) : "", machine, kept);
   return 0;
 }
 
