@@ -19,8 +19,8 @@ import pathlib
 import statistics
 import sys
 
-from prediction_ranks import MODELS as KNOWN, measure_table, on_two_ranks, probed
-from sides import ROOT, SideFailed, in_turn, run_json
+from prediction_ranks import MODELS as KNOWN, measure_table, on_two_ranks, place_of, probed
+from sides import ROOT, SideFailed, run_json, turned
 
 MODELS = {**KNOWN, "vgg16": ("3,128,128", 8)}
 NEAR = 1.25  # of the fastest: measured again
@@ -80,9 +80,8 @@ def settings_of(strategy):
 
 
 def planned(model, settings, batch, cluster, arguments):
-    place = ["--cluster", str(cluster)] if cluster else []
     return run_json([arguments.weft, "plan", *network(model, arguments), "--batch", str(batch), *words_of(settings),
-                     "--ranks", "2", *place, "--json"])
+                     *place_of(cluster, arguments), "--json"])
 
 
 def measured(model, settings, batch, link, cluster, arguments):
@@ -127,7 +126,7 @@ def measure_row(model, link, limit, cluster, arguments):
     least = min(seconds for seconds, in steps.values())
     rivals = [name for name, (seconds,) in steps.items() if name == "chosen" or seconds <= NEAR * least]
     for round_ in range(1, arguments.rounds if len(rivals) > 1 else 1):
-        for name in in_turn(rivals, round_):
+        for name in turned(rivals, round_):
             steps[name].append(measured(model, *sides[name], link, cluster, arguments))
     return {"model": model, "link": link, "limit": limit, "chosen": name_of(chosen), "steps": steps,
             "predicted": row["step_seconds"]}

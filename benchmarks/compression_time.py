@@ -28,7 +28,7 @@ import sys
 import typing
 
 from peer_settings import processor
-from sides import ROOT, in_turn
+from sides import ROOT, turned
 from studies import describe, finish_counted_run, finish_run, markdown, summary_of
 
 LINKS = str(ROOT / "tools/shaped_links.sh")
@@ -166,7 +166,7 @@ def all_step_seconds(arguments):
         up(rate)
         for model in arguments.only:
             for round_ in range(1, arguments.rounds + 1):
-                for name in in_turn(list(methods), round_):
+                for name in turned(list(methods), round_):
                     seconds[model][name, rate].append(step_seconds(model, name, methods[name], rate, round_, arguments))
                 shown = (f"{name} {1e3 * seconds[model][name, rate][-1]:.1f} ms" for name in methods)
                 print(f"{model}, {rate}, round {round_}: {'; '.join(shown)}", file=sys.stderr, flush=True)

@@ -2,7 +2,7 @@
 """A step of two ranks as `weft plan` predicts it beside what `weft bench` then measures, by strategy and link, as Markdown.
 
 Links: `memory` is this host's own. Others are network namespaces whose links tools/shaped_links.sh shapes, which needs root.
-First ops are measured with the threads of a rank (`weft rates --ops`) into a cache of this benchmark's own, and shaped links
+First ops are measured while two ranks compute at once (`weft rates --ops --ranks 2`) into a cache of this benchmark's own, and shaped links
 by `weft cluster probe`, as a user would. Each row is predicted before it is measured. An error is predicted over measured,
 less one. `inside` says whether the predicted range of 80 % held the median step. benchmarks/strategy_memory.py does the
 same for memory.
@@ -71,13 +71,21 @@ def probed(link, arguments):
     return cluster
 
 
+def place_of(cluster, arguments):
+    """The words by which `weft plan` knows the ranks' place."""
+    if cluster is None:
+        return ["--ranks", "2"]
+    # Hosts of one rank each, which compute at once on this machine all the same.
+    times, = (arguments.out / "cache").glob("ops-2-ranks-*.jsonl")
+    return ["--ranks", "2", "--cluster", str(cluster), "--op-times", str(times)]
+
+
 def measure_row(model, strategy, link, cluster, arguments):
     shape, batch = MODELS[model]
     options = [model, "--input", shape, "--batch", str(batch), "--threads", str(arguments.threads)]
     for setting in STRATEGIES[strategy]:
         options += ["--set", setting]
-    place = ["--cluster", str(cluster)] if cluster else []
-    plan = run_json([arguments.weft, "plan", *options, "--ranks", "2", *place, "--json"])
+    plan = run_json([arguments.weft, "plan", *options, *place_of(cluster, arguments), "--json"])
     bench = run_json([*on_two_ranks(link, arguments), arguments.weft, "bench", *options, "--seconds", str(arguments.seconds), "--json"],
                      arguments.threads)
     measured, predicted = bench["median_step_seconds"], plan["step_seconds"]
@@ -125,9 +133,9 @@ def measure_table(head, known, measure_link, row_text, arguments):
         for model in arguments.only:
             shape, batch = known[model]
             # A rank of two has half of the batch, a micro-batch of a pipeline a quarter.
-            measure_ops(model, shape, [batch // 4, batch // 2, batch], ["f32"], arguments)
+            measure_ops(model, shape, [batch // 4, batch // 2, batch], ["f32"], arguments, ranks=2)
             # Layers that ranks share have shapes of their own, and the whole batch.
-            measure_ops(model, shape, [batch], ["f32"], arguments, STRATEGIES["tensor 2"])
+            measure_ops(model, shape, [batch], ["f32"], arguments, STRATEGIES["tensor 2"], ranks=2)
     print(f"{processor()}, 2 ranks of {arguments.threads} threads\n")
     print(head)
     for row in rows:

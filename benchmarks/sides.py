@@ -123,17 +123,17 @@ def run_ranks_json(commands, threads):
     return result
 
 
-def measure_ops(model, shape, batches, precisions, arguments, settings=()):
+def measure_ops(model, shape, batches, precisions, arguments, settings=(), ranks=1):
     """Lets weft measure the ops of a model's steps (`weft rates --ops`), from which it predicts; of a recipe with these
-    settings."""
+    settings, while so many ranks compute at once."""
     command = [arguments.weft, "rates", "--ops", model, "--input", shape, "--batch", ",".join(map(str, batches)),
                "--precision", ",".join(precisions), "--threads", arguments.threads, "--seconds", arguments.rate_seconds,
-               *(word for setting in settings for word in ("--set", setting))]
+               "--ranks", ranks, *(word for setting in settings for word in ("--set", setting))]
     if subprocess.run([str(word) for word in command], stdout=sys.stderr).returncode != 0:
         print(f"{model}: ops could not be measured", file=sys.stderr)
 
 
-def in_turn(names, round_):
+def turned(names, round_):
     """The names, of which another one comes first each round: the pace of a machine changes within a round."""
     return names[round_ % len(names):] + names[:round_ % len(names)]
 

@@ -139,6 +139,23 @@ TEST_F(PlanCommand, ExchangesInMemoryAreMeasuredWithTheOps) {
   EXPECT_NE(weft(ranks).out.find("measured in this host's memory"), std::string::npos);
 }
 
+TEST_F(PlanCommand, OpsAreMeasuredWhileOtherRanksComputeAtOnce) {
+  if (available_cores() < 2) GTEST_SKIP() << "two ranks would take turns on one core";
+  const auto times_from = [&](const std::string& ranks) {
+    return plan({"mine.toml", "--ranks", ranks})["times_from"].get<std::string>();
+  };
+  const Outcome measured = weft({"rates", "--ops", "mine.toml", "--seconds", "20", "--threads", "1", "--ranks", "2"});
+  ASSERT_EQ(measured.code, 0) << measured.err;
+  EXPECT_NE(times_from("2").find("measured on this machine, 2 ranks at once"), std::string::npos) << times_from("2");
+  EXPECT_EQ(times_from("1").find("at once"), std::string::npos) << times_from("1");
+  ASSERT_EQ(weft({"rates", "--ops", "mine.toml", "--seconds", "20", "--threads", "1"}).code, 0);
+  EXPECT_NE(times_from("2").find("2 ranks at once"), std::string::npos) << times_from("2");
+}
+
+TEST_F(PlanCommand, RanksThatWouldTakeTurnsAreNotMeasured) {
+  expect_error(weft({"rates", "--ops", "mine.toml", "--threads", "1", "--ranks", "1000"}), 2, "would take turns on");
+}
+
 TEST_F(PlanCommand, TimesOfAnotherMachineAreRefusedByName) {
   ASSERT_EQ(
       weft({"rates", "--ops", "mlp", "--batch", "8", "--precision", "f32", "--threads", "1", "--output", "ops.jsonl"})

@@ -128,12 +128,14 @@ TEST_F(OpTimesTest, WhatIsPrintedIsRead) {
   measure(times, product(512), "fast", 2.5);
   measure(times, elementwise("relu", 4096), "native \"x\"", 1.5);
   times.overhead = {2e-7, 3};
+  times.ranks = 2;
   times.exchanges.add({"all_gather", 2, 4096}, 3e-6);
   const std::string text = print_op_times(times, "here");
   const OpTimes read = parse_op_times(text, "here");
   EXPECT_EQ(print_op_times(read, "here"), text);
   EXPECT_EQ(read.size(), 2u);
   EXPECT_EQ(read.overhead.steps, 3);
+  EXPECT_EQ(read.ranks, 2);
   EXPECT_EQ(read.exchanges.seconds("all_gather", 2, 4096), 3e-6);
   EXPECT_EQ(read.estimate(product(512), "fast").seconds, times.estimate(product(512), "fast").seconds);
 }
@@ -171,6 +173,7 @@ TEST_F(OpTimesTest, TheFileGathersWhatSeveralProgramsMeasure) {
   EXPECT_EQ(file.read({}).overhead.seconds_per_node, 5e-7);
   EXPECT_EQ(file.read({}).overhead.steps, 3);
   EXPECT_EQ(OpTimesFile(folder_ / "cache", "there").read({}).size(), 0u);
+  EXPECT_EQ(OpTimesFile(folder_ / "cache", "here", 2).read({}).size(), 0u) << "of two ranks at once";
 }
 
 }  // namespace

@@ -35,9 +35,11 @@ class PlannedRunTest : public testing::Test {
             .samples = 1000};
   }
   static Place here() {
-    return {.cluster = nullptr,
-            .times_here = [](int64_t threads) { return modelled_times(rated_costs(), static_cast<int>(threads), 0.3); },
-            .cores = 64};
+    return {
+        .cluster = nullptr,
+        .times_here =
+            [](const HostCores& host) { return modelled_times(rated_costs(), static_cast<int>(host.threads), 0.3); },
+        .cores = 64};
   }
   /// A host of four devices that are 100 times as fast as nothing in particular.
   static machines::ClusterFile cluster(int hosts = 4) {

@@ -35,7 +35,9 @@ class AutoStrategyTest : public testing::Test {
   static predict::Place here() {
     return {.cluster = nullptr,
             .times_here =
-                [](int64_t threads) { return predict::modelled_times(rated_costs(), static_cast<int>(threads), 0.3); },
+                [](const predict::HostCores& host) {
+                  return predict::modelled_times(rated_costs(), static_cast<int>(host.threads), 0.3);
+                },
             .cores = 64};
   }
   static Strategy start(const predict::PlannedModel& of, int64_t ranks, int64_t ranks_per_host) {

@@ -92,9 +92,10 @@ void note_unknown_cores(const predict::PlannedModel& model, const std::vector<ma
         fmt::join(files, ", ")));
 }
 
-predict::NodeTimes times_of_machine(const Library& library, const PlanOptions& options, int64_t threads) {
-  const auto count = static_cast<int>(threads);
-  OpTimes times = options.op_times.empty() ? predict::known_times(library.device, threads, say)
+predict::NodeTimes times_of_machine(const Library& library, const PlanOptions& options,
+                                    const predict::HostCores& host) {
+  const auto count = static_cast<int>(host.threads);
+  OpTimes times = options.op_times.empty() ? predict::known_times(library.device, host, say)
                                            : read_op_times(options.op_times, library.device.describe_machine(count));
   if (!times.rates())
     times.set_rates(library.device.make({.threads = count, .kernels = library.kernels})->measure_rates());
@@ -102,8 +103,9 @@ predict::NodeTimes times_of_machine(const Library& library, const PlanOptions& o
 }
 
 predict::Place place_of(const Library& library, const PlanOptions& options, const machines::ClusterFile* cluster) {
-  return {.cluster = cluster,
-          .times_here = [&library, options](int64_t threads) { return times_of_machine(library, options, threads); }};
+  return {.cluster = cluster, .times_here = [&library, options](const predict::HostCores& host) {
+            return times_of_machine(library, options, host);
+          }};
 }
 
 }  // namespace weft::cli

@@ -41,7 +41,7 @@ void note_unknown_cores(const predict::PlannedModel& model, const std::vector<ma
 inline constexpr double kRatedSpread = 0.3;
 /// Of this machine: its file, or that of the options; without measured ops, from rates that are measured now.
 /// Error(data) naming a file that is of another machine or version.
-predict::NodeTimes times_of_machine(const Library& library, const PlanOptions& options, int64_t threads);
+predict::NodeTimes times_of_machine(const Library& library, const PlanOptions& options, const predict::HostCores& host);
 
 /// Null: ranks on this machine.
 predict::Place place_of(const Library& library, const PlanOptions& options, const machines::ClusterFile* cluster);

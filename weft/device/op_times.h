@@ -61,6 +61,7 @@ class OpTimes {
   size_t size() const { return times_.size(); }
   const std::map<std::string, OpTime>& all() const { return times_; }
   StepOverhead overhead = {};
+  int64_t ranks = 1;               // that computed at once on the host, each with as many threads
   SharedExchanges exchanges = {};  // between ranks of as many threads
 
   /// `key`: signature_key() of the node. Replaces what is known of the same node and kernel.

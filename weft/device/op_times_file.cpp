@@ -22,7 +22,7 @@ ArithmeticRate arithmetic_of(const json& row) { return {row.at(0).get<double>(),
 
 /// What is of all rows.
 json head_of(const OpTimes& times) {
-  json head = {{"overhead", {times.overhead.seconds_per_node, times.overhead.steps}}};
+  json head = {{"overhead", {times.overhead.seconds_per_node, times.overhead.steps}}, {"ranks", times.ranks}};
   if (!times.rates()) return head;
   const MachineRates& rates = *times.rates();
   json memory = json::array();
@@ -38,6 +38,7 @@ json head_of(const OpTimes& times) {
 
 void read_head(const json& head, OpTimes& times) {
   times.overhead = {head.at("overhead").at(0).get<double>(), head.at("overhead").at(1).get<int64_t>()};
+  times.ranks = head.value("ranks", int64_t{1});
   if (!head.contains("rates")) return;
   const json& row = head.at("rates");
   MachineRates rates;
@@ -121,8 +122,9 @@ OpTimes parse_op_times(std::string_view text, const std::string& machine) {
   }
 }
 
-OpTimesFile::OpTimesFile(const fs::path& directory, std::string machine)
-    : machine_(std::move(machine)), file_(directory / name_of_machine_file("ops", machine_)) {}
+OpTimesFile::OpTimesFile(const fs::path& directory, std::string machine, int64_t ranks)
+    : machine_(std::move(machine)),
+      file_(directory / name_of_machine_file(ranks > 1 ? fmt::format("ops-{}-ranks", ranks) : "ops", machine_)) {}
 
 OpTimes OpTimesFile::read(const Note& note) const {
   std::error_code code;
@@ -144,6 +146,7 @@ void OpTimesFile::add(const OpTimes& times) const {
   for (const auto& [key, time] : times.all()) all.add(key.substr(key.find('\n') + 1), time);
   if (times.rates()) all.set_rates(*times.rates());
   all.overhead = least_of(all.overhead, times.overhead);
+  all.ranks = times.ranks;
   all.exchanges.add(times.exchanges);
   write_atomically(file_, print_op_times(all, machine_));
 }

@@ -18,8 +18,9 @@ OpTimes parse_op_times(std::string_view text, const std::string& machine);
 class OpTimesFile {
  public:
   using Note = std::function<void(const std::string& line)>;
-  /// A file in `directory`, which need not exist, for this machine: DeviceKind::describe_machine.
-  OpTimesFile(const std::filesystem::path& directory, std::string machine);
+  /// A file in `directory`, which need not exist, for this machine: DeviceKind::describe_machine. `ranks`: of
+  /// OpTimes::ranks.
+  OpTimesFile(const std::filesystem::path& directory, std::string machine, int64_t ranks = 1);
 
   const std::filesystem::path& file() const { return file_; }
   /// Empty where there is no file, and, after a line to `note`, where it cannot be used.

@@ -11,6 +11,12 @@ struct HostCores {
   int64_t threads = 1;  // of each rank's steps; 0: devices compute
   int64_t ranks = 1;    // on the host
 
+  /// Ranks that compute at the same time.
+  int64_t at_once() const {
+    if (cores <= 0 || threads <= 0) return ranks;
+    return std::min(ranks, std::max<int64_t>(1, cores / threads));
+  }
+
   /// How many times as long a rank computes as alone with so many threads, since ranks beyond the cores take turns.
   double turns() const {
     if (cores <= 0 || threads <= 0) return 1;

@@ -3,9 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <map>
+#include <mutex>
 #include <numeric>
+#include <optional>
+#include <thread>
+#include <utility>
 
 #include "weft/base/clock.h"
 #include "weft/base/error.h"
@@ -63,6 +68,57 @@ program::PlannedOnRanks plan_alone(const Library& library, const program::StepCh
       std::make_unique<program::PlannedStep>(library, choice, *planned.runtime, profile, Tuning{}, program::Note{});
   return planned;
 }
+
+/// Ranks beside the one that is measured, which run the same step over and over, each on a thread of its own.
+class Companions {
+ public:
+  Companions(const Library& library, const program::StepChoice& choice, int64_t count) {
+    for (int64_t rank = 0; rank < count; ++rank) planned_.push_back(plan_alone(library, choice));
+    for (program::PlannedOnRanks& planned : planned_)
+      threads_.emplace_back([this, step = planned.step.get()] { run(*step); });
+    for (int running = 0; running < static_cast<int>(count); running = running_) running_.wait(running);
+  }
+  ~Companions() {
+    stop_ = true;
+    for (std::thread& thread : threads_) thread.join();
+  }
+  Companions(const Companions&) = delete;
+  Companions& operator=(const Companions&) = delete;
+
+  /// Error of whichever failed first.
+  void require_running() const {
+    const std::lock_guard lock(mutex_);
+    if (error_) fail(ErrorKind::internal, "a rank beside it failed: {}", *error_);
+  }
+
+ private:
+  void run(program::PlannedStep& planned) {
+    bool is_counted = false;
+    const auto count = [&] {
+      if (std::exchange(is_counted, true)) return;
+      ++running_;
+      running_.notify_all();
+    };
+    try {
+      program::RunningStep step(planned);
+      step.run();
+      count();
+      while (!stop_) step.run();
+      step.finish();
+    } catch (const std::exception& error) {
+      const std::lock_guard lock(mutex_);
+      if (!error_) error_ = error.what();
+    }
+    count();
+  }
+
+  std::vector<program::PlannedOnRanks> planned_;
+  std::atomic<int> running_ = 0;
+  std::atomic<bool> stop_ = false;
+  mutable std::mutex mutex_;
+  std::optional<std::string> error_;
+  std::vector<std::thread> threads_;
+};
 
 /// One model's step, measured.
 class StepMeasurement {
@@ -157,6 +213,7 @@ MeasuredOps measure_ops(const Library& library, const std::vector<program::StepC
   if (choices.empty()) return measured;
   const auto threads = static_cast<int>(choices.front().spec.threads);
   measured.times.set_rates(library.device.make({.threads = threads, .kernels = library.kernels})->measure_rates());
+  measured.times.ranks = options.ranks;
   const double begin = steady_seconds();
   // The smallest input first.
   std::vector<std::pair<double, size_t>> order;
@@ -174,7 +231,7 @@ MeasuredOps measure_ops(const Library& library, const std::vector<program::StepC
     try {
       if (left <= 0) fail(ErrorKind::usage, "the time is up; give more --seconds");
       const program::PlannedOnRanks planned = plan_alone(library, choice);
-      const int64_t bytes = planned.step->total_bytes();
+      const int64_t bytes = options.ranks * planned.step->total_bytes();
       if (static_cast<double>(bytes) > kMemoryShare * static_cast<double>(available_memory_bytes()))
         fail(ErrorKind::usage, "it needs {} of memory", human_bytes(static_cast<double>(bytes)));
       // By what was measured so far; a step runs twice for each measurement, and once before.
@@ -185,8 +242,10 @@ MeasuredOps measure_ops(const Library& library, const std::vector<program::StepC
       if (least > options.most_seconds - (steady_seconds() - begin))
         fail(ErrorKind::usage, "it needs about {}; give more --seconds", human_duration(least));
       planned.step->require_memory({});
+      const Companions companions(library, choice, options.ranks - 1);
       StepMeasurement(*planned.step, measured.times, report)
           .run(options, left / static_cast<double>(order.size() - at));
+      companions.require_running();
     } catch (const Error& error) {
       report.left_out = error.what();
     }

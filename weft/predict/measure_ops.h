@@ -23,12 +23,13 @@ struct MeasuredStep {
 struct MeasureOptions {
   double most_seconds = 120;  // for all steps together; a step that does not fit into what is left is left out
   int64_t fewest_runs = 3, most_runs = 20;
+  int64_t ranks = 1;  // that compute the same at once, as those of one host do: they share its memory and its power
   std::function<void(size_t done, size_t all, const MeasuredStep& step)> progress = {};
 };
 
-/// The steps run in this process, alone; where a recipe lets ranks share layers (mesh.tensor), as one of them runs
-/// them. Steps whose time is predicted to be the shortest are measured first, so that time that runs out leaves out the
-/// longest. Needs a second or two beside that, for the rates of the machine.
+/// The steps run in this process, whose threads take the part of other ranks; where a recipe lets ranks share layers
+/// (mesh.tensor), as one of them runs them. Steps whose time is predicted to be the shortest are measured first, so
+/// that time that runs out leaves out the longest. Needs a second or two beside that, for the rates of the machine.
 struct MeasuredOps {
   OpTimes times;
   std::vector<MeasuredStep> steps;

@@ -16,7 +16,8 @@ NodeTimes measured_times(const std::shared_ptr<const OpTimes>& times, bool exact
   NodeTimes found;
   found.seconds_per_node = times->overhead.seconds_per_node;
   found.describe = times->empty() ? "the rates of this machine; no op was measured, `weft rates --ops` does it"
-                                  : fmt::format("{} ops measured on this machine{}", times->size(),
+                                  : fmt::format("{} ops measured on this machine{}{}", times->size(),
+                                                times->ranks > 1 ? fmt::format(", {} ranks at once", times->ranks) : "",
                                                 exact ? "" : ", of other shapes alone");
   if (times->empty()) found.common_spread = 0.4;
   found.of = [times, exact](const NodeSignature& node, const std::string& kernel) {

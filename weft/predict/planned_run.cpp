@@ -219,7 +219,7 @@ void throttle(Prediction& prediction, const machines::DeviceFile& device) {
 PlaceTimes times_at(const Place& place, const Strategy& strategy) {
   PlaceTimes times;
   if (place.cluster == nullptr || !place.cluster->device) {
-    times = {rated_costs(), place.times_here(strategy.threads)};
+    times = {rated_costs(), place.times_here(host_cores_of(place, strategy))};
   } else {
     std::shared_ptr<const CostModel> costs = machines::roofline_costs(*place.cluster->device);
     NodeTimes nodes = modelled_times(costs, 1, kFileSpread);

@@ -34,8 +34,9 @@ struct PlannedModel {
 /// Where.
 struct Place {
   const machines::ClusterFile* cluster = nullptr;  // null: ranks on this host, which share its cores and take turns
-  /// Times of nodes on this machine with so many threads; for a cluster of devices like the one here, and for none.
-  std::function<NodeTimes(int64_t threads)> times_here = {};
+  /// Times of nodes on this machine with as many threads, and as many ranks at once; for a cluster of devices like the
+  /// one here, and for none.
+  std::function<NodeTimes(const HostCores& host)> times_here = {};
   /// Cores of this host, for all its ranks together.
   int64_t cores = available_cores();
   /// Where a memory limit cannot be kept, the error says the least that can. False saves that time: for one of many.

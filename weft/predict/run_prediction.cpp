@@ -35,9 +35,15 @@ int64_t rows_of_rank(const program::PreparedRun& run, int64_t batch) {
 
 }  // namespace
 
-OpTimes known_times(const DeviceKind& kind, int64_t threads, const std::function<void(const std::string&)>& note) {
+OpTimes known_times(const DeviceKind& kind, const HostCores& host,
+                    const std::function<void(const std::string&)>& note) {
   try {
-    return OpTimesFile(directory_of_machine_files(), kind.describe_machine(static_cast<int>(threads))).read(note);
+    const std::string machine = kind.describe_machine(static_cast<int>(host.threads));
+    const int64_t at_once = host.at_once();
+    if (at_once > 1)
+      if (OpTimes together = OpTimesFile(directory_of_machine_files(), machine, at_once).read(note); !together.empty())
+        return together;
+    return OpTimesFile(directory_of_machine_files(), machine).read(note);
   } catch (const Error&) {
     return {};  // there is no place for such files
   }
@@ -56,11 +62,11 @@ NodeTimes times_here(OpTimes times, const std::shared_ptr<const CostModel>& cost
   return rated;
 }
 
-std::function<NodeTimes(int64_t threads)> kept_times_here(const DeviceKind& kind,
-                                                          const std::function<void(const std::string&)>& note,
-                                                          bool exact) {
-  return [&kind, note, exact](int64_t threads) {
-    return times_here(known_times(kind, threads, note), rated_costs(), static_cast<int>(threads), exact);
+std::function<NodeTimes(const HostCores& host)> kept_times_here(const DeviceKind& kind,
+                                                                const std::function<void(const std::string&)>& note,
+                                                                bool exact) {
+  return [&kind, note, exact](const HostCores& host) {
+    return times_here(known_times(kind, host, note), rated_costs(), static_cast<int>(host.threads), exact);
   };
 }
 

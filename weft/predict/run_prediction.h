@@ -25,17 +25,18 @@ struct Sources {
 /// Waits of a stage's steps for batches, where it is known what making samples takes and on how many cores.
 void set_loading(StagePrediction& stage, const Sources& sources, const Strategy& strategy, const HostCores& host);
 
-/// The times of ops that this machine's file holds, where there are any. `note` takes a line where it cannot be used.
-OpTimes known_times(const DeviceKind& kind, int64_t threads, const std::function<void(const std::string&)>& note);
+/// The times of ops that this machine's file holds, where there are any: measured while as many ranks computed at once,
+/// or else by one alone. `note` takes a line where it cannot be used.
+OpTimes known_times(const DeviceKind& kind, const HostCores& host, const std::function<void(const std::string&)>& note);
 
 /// Of this machine. Without measured times: by `costs`, times what nodes usually take beyond, in a wide range.
 NodeTimes times_here(OpTimes times, const std::shared_ptr<const CostModel>& costs, int threads, bool exact = true);
 
-/// The same with so many threads, from the file of this machine or by rates that come with weft: whoever asks gets the
-/// same answer each time. Keeps a reference to the kind.
-std::function<NodeTimes(int64_t threads)> kept_times_here(const DeviceKind& kind,
-                                                          const std::function<void(const std::string&)>& note,
-                                                          bool exact = true);
+/// The same for such ranks, from the file of this machine or by rates that come with weft: whoever asks gets the same
+/// answer each time. Keeps a reference to the kind.
+std::function<NodeTimes(const HostCores& host)> kept_times_here(const DeviceKind& kind,
+                                                                const std::function<void(const std::string&)>& note,
+                                                                bool exact = true);
 
 /// Of a run that is about to begin here, all of whose plans are made. On several ranks, of this one.
 /// Where the ranks of this host have more threads than cores, they take turns.

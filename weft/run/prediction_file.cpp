@@ -23,14 +23,15 @@ constexpr double kLoadingSeconds = 0.05;  // for which the beginning of a run wa
 
 predict::Sources sources_here(const program::PreparedRun& run, double loading_seconds, bool exact,
                               const NoteLine& note) {
-  OpTimes times = predict::known_times(run.library.device, run.spec.threads, note);
+  const int ranks = comm::number_of(run.ranks), of_host = comm::ranks_of_host(run.ranks);
+  const predict::HostCores host{.cores = comm::cores_of_host(run.ranks), .threads = run.spec.threads, .ranks = of_host};
+  OpTimes times = predict::known_times(run.library.device, host, note);
   const bool is_measured = !times.empty();
   predict::Sources sources{
       .nodes = predict::times_here(std::move(times), run.cost_profile.costs, static_cast<int>(run.spec.threads), exact),
       .exchange = {},
       .device = run.library.device.describe_machine(static_cast<int>(run.spec.threads)),
-      .cores = comm::cores_of_host(run.ranks)};
-  const int ranks = comm::number_of(run.ranks), of_host = comm::ranks_of_host(run.ranks);
+      .cores = host.cores};
   sources.exchange = of_host < ranks
                          ? predict::exchange_by(run.runtime.costs(), of_host)
                          : predict::exchange_at({}, predict::strategy_of(run.spec, ranks, of_host), sources.nodes);

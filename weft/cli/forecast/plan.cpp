@@ -45,7 +45,7 @@ predict::Prediction predict_as_training(const Library& library, const spec::RunS
       program::agreed_profile(nullptr, library, spec.cost_profile, static_cast<int>(spec.threads)));
   predict::Sources sources = run::sources_here(run, kLoadingSeconds, /*exact=*/!options.interpolate, say);
   if (!options.op_times.empty() || sources.nodes.common_spread > kRatedSpread)
-    sources.nodes = times_of_machine(library, options, spec.threads);
+    sources.nodes = times_of_machine(library, options, {.threads = spec.threads});
   return run::predict_here(run, sources, options.runs, "");
 }
 

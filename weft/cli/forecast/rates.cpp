@@ -36,7 +36,7 @@ struct RatesOptions {
   std::string batches, precisions, input;
   int64_t classes = 0;
   std::vector<std::string> set;
-  int64_t threads = 0;
+  int64_t threads = 0, ranks = 1;
   double seconds = 120;
   bool ops = false;
 };
@@ -81,8 +81,13 @@ void add_choices(const Library& library, const RatesOptions& options, const std:
     }
 }
 
-int measure_ops_command(const Library& library, const RatesOptions& options) {
+int measure_ops_command(const Library& library, RatesOptions options) {
   std::vector<program::StepChoice> choices;
+  const int64_t cores = available_cores();
+  if (options.ranks > 1 && options.threads == 0) options.threads = std::max<int64_t>(1, cores / options.ranks);
+  if (options.ranks > 1 && options.ranks * options.threads > cores)
+    fail(ErrorKind::usage, "--ranks {}: with {} thread{} each they would take turns on {} core{}; give fewer",
+         options.ranks, options.threads, options.threads == 1 ? "" : "s", cores, cores == 1 ? "" : "s");
   std::vector<std::string> models = options.models;
   if (models.empty())
     for (const models::ModelEntry& entry : library.models) models.push_back(entry.name);
@@ -96,7 +101,9 @@ int measure_ops_command(const Library& library, const RatesOptions& options) {
   }
   predict::MeasuredOps measured = predict::measure_ops(
       library, choices,
-      {.most_seconds = options.seconds, .progress = [](size_t done, size_t all, const predict::MeasuredStep& step) {
+      {.most_seconds = options.seconds,
+       .ranks = options.ranks,
+       .progress = [](size_t done, size_t all, const predict::MeasuredStep& step) {
          say(fmt::format("{}/{} {}: {}", done, all, step.name,
                          step.left_out.empty()
                              ? fmt::format("{} per step, {} nodes", human_duration(step.step_seconds), step.nodes)
@@ -104,13 +111,13 @@ int measure_ops_command(const Library& library, const RatesOptions& options) {
        }});
   if (measured.times.empty()) fail(ErrorKind::usage, "no step was measured; give more --seconds, or a smaller --batch");
   measured.times.exchanges = predict::measure_exchanges(
-      library.ops, {.threads = static_cast<int>(choices.front().spec.threads), .cores = available_cores()});
+      library.ops, {.threads = static_cast<int>(choices.front().spec.threads), .cores = cores});
   const std::string machine = library.device.describe_machine(static_cast<int>(choices.front().spec.threads));
   std::string kept = options.output;
   if (!options.output.empty()) {
     write_atomically(options.output, print_op_times(measured.times, machine));
   } else {
-    const OpTimesFile file(directory_of_machine_files(), machine);
+    const OpTimesFile file(directory_of_machine_files(), machine, options.ranks);
     file.add(measured.times);
     kept = file.file().string();
   }
@@ -165,9 +172,18 @@ void add_rates(CLI::App& app, Action& action, const Library& library) {
       ->add_option("--seconds", options->seconds, "With --ops: for all of it; what is longer is left out; default 120")
       ->check(real_number_in(1, 86400))
       ->needs(ops);
+  command
+      ->add_option(
+          "--ranks", options->ranks,
+          "With --ops: ranks that compute at once, each with --threads threads, as `weft plan --ranks` has them "
+          "on one host; default 1")
+      ->check(CLI::Range(1, 1024))
+      ->needs(ops);
   command->add_option("--output", options->output, "The file to write; default: none, with --ops this machine's cache")
       ->type_name("FILE");
-  command->add_option("--threads", options->threads, "Default: all cores this process may use")
+  command
+      ->add_option("--threads", options->threads,
+                   "Default: all cores this process may use, or with --ranks a rank's part of them")
       ->check(CLI::Range(1, 1024));
   command->callback(
       [options, &action, &library] { action = [options, &library] { return rates_command(library, *options); }; });
