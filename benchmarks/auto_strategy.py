@@ -2,11 +2,11 @@
 """What `strategy = "auto"` chooses for two ranks, beside eight usual strategies that are measured too, as Markdown.
 
 For each model, link and memory limit: `weft plan --strategy auto` chooses, by ops that were measured before (`weft rates
---ops`) and links that were probed (`weft cluster probe`). Then `weft bench` measures the chosen strategy and eight usual
-ones, each under the same limit, where it can keep to it. The chosen one and those that come near the fastest are then
-measured again, in rounds in which they take turns, and the medians count: the least of eight single measurements would be
-the luckiest one. The ratio is the step of the chosen one over the fastest of all. Limits: none, and so many parts of what
-data parallel needs (--tight).
+--ops --ranks 2`) and links that were probed (`weft cluster probe`). Then `weft bench` measures the chosen strategy and eight
+usual ones, each under the same limit, where it can keep to it. The chosen one and those that come near the fastest are then
+measured again, in rounds in which they take turns: the least of eight single measurements would be the luckiest one. The
+ratio to a rival is the median of the rounds' ratios. The largest of them is shown, or 1 where no rival is faster. Limits:
+none, and so many parts of what data parallel needs (--tight).
 
   benchmarks/auto_strategy.py --out build/auto_strategy                     # half an hour on two cores, root for links
   benchmarks/auto_strategy.py --out build/auto_strategy --link memory --only transformer_lm
@@ -113,6 +113,8 @@ def measure_row(model, link, limit, cluster, arguments):
     chosen = row["strategy"]
     sides = {"chosen": (settings_of(chosen), chosen["batch"])}
     for name in arguments.strategy:
+        if name == name_of(chosen):
+            continue  # the very same step
         sides[name] = ([*USUAL[name], *limits], batch // (2 if "accumulate=2" in USUAL[name] else 1))
     steps = {}  # by name, of all rounds
     for name, (settings, samples) in sides.items():
@@ -132,22 +134,25 @@ def measure_row(model, link, limit, cluster, arguments):
             "predicted": row["step_seconds"]}
 
 
-def medians_of(row):
-    """Seconds of a step by name, of those that were measured in all rounds."""
-    rounds = len(row["steps"]["chosen"])
-    return {name: statistics.median(seconds) for name, seconds in row["steps"].items() if len(seconds) == rounds}
+def ratios_of(row):
+    """Of each rival that was measured in all rounds the median of the chosen one's step over its own in the same round."""
+    chosen = row["steps"]["chosen"]
+    return {name: statistics.median(mine / other for mine, other in zip(chosen, seconds)) for name, seconds in row["steps"].items()
+            if name not in ("chosen", row["chosen"]) and len(seconds) == len(chosen)}
 
 
 def ratio_of(row):
-    steps = medians_of(row)
-    return steps["chosen"] / min(steps.values())
+    """Of the chosen one over the fastest of all, itself included."""
+    return max([1.0, *ratios_of(row).values()])
 
 
 def row_text(row):
-    steps = medians_of(row)
-    best = min(steps, key=steps.get)
-    return (f"| {row['model']} | {row['link']} | {row['limit'] or 'none'} | {row['chosen']} | {1e3 * steps['chosen']:.0f} | {best} | "
-            f"{1e3 * steps[best]:.0f} | {ratio_of(row):.2f} | {len(row['steps']) - 1} |")
+    ratios = ratios_of(row)
+    steps = {name: 1e3 * statistics.median(seconds) for name, seconds in row["steps"].items()}
+    best = max(ratios, key=ratios.get, default="")
+    rival, rivals_step = (best, steps[best]) if best and ratios[best] > 1 else ("it", steps["chosen"])
+    return (f"| {row['model']} | {row['link']} | {row['limit'] or 'none'} | {row['chosen']} | {steps['chosen']:.0f} | {rival} | "
+            f"{rivals_step:.0f} | {ratio_of(row):.2f} | {len(row['steps']) - 1} |")
 
 
 def tight_limit(model, cluster, arguments):
