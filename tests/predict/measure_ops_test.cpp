@@ -1,0 +1,64 @@
+// Ops measured in steps of a model: of whole layers and of parts that ranks share, alone and beside other ranks.
+#include "weft/predict/measure_ops.h"
+
+#include <gtest/gtest.h>
+
+#include "weft/library/library.h"
+#include "weft/spec/run_spec.h"
+
+namespace weft::predict {
+namespace {
+
+class MeasureOps : public testing::Test {
+ protected:
+  program::StepChoice step(int64_t tensor) const {
+    spec::RunSpec spec;
+    spec.model.name = "mlp";
+    spec.batch = 8;
+    spec.threads = 1;
+    spec.mesh.tensor = tensor;
+    spec::resolve(spec);
+    models::ModelInput input = models::find_model(library_.models, "mlp").default_input;
+    input.batch = spec.batch;
+    return {.spec = spec, .input = input};
+  }
+  MeasuredOps measure(int64_t tensor, int64_t ranks) const {
+    MeasuredOps measured =
+        measure_ops(library_, {step(tensor)}, {.most_seconds = 60, .fewest_runs = 2, .most_runs = 2, .ranks = ranks});
+    EXPECT_EQ(measured.steps.at(0).left_out, "");
+    return measured;
+  }
+  /// Of all matrix products of a step.
+  static double flops_of_products(const MeasuredOps& measured) {
+    double flops = 0;
+    for (const auto& [key, time] : measured.times.all())
+      if (time.work.op == "matmul") flops += time.work.flops;
+    return flops;
+  }
+  const Library library_ = standard_library();
+};
+
+TEST_F(MeasureOps, PartsOfLayersThatRanksShareAreMeasuredAsSuch) {
+  const double whole = flops_of_products(measure(1, 1)), part = flops_of_products(measure(2, 1));
+  EXPECT_GT(part, 0);
+  EXPECT_LT(part, 0.75 * whole);
+}
+
+TEST_F(MeasureOps, OtherRanksComputeMeanwhile) {
+  const MeasuredOps alone = measure(1, 1), together = measure(1, 3);
+  EXPECT_EQ(alone.times.ranks, 1);
+  EXPECT_EQ(together.times.ranks, 3);
+  EXPECT_EQ(together.times.size(), alone.times.size()) << "of one of them";
+}
+
+TEST_F(MeasureOps, AStepThatCannotBePlannedIsLeftOutWithItsReason) {
+  program::StepChoice choice = step(1);
+  choice.input.shape = {3};
+  choice.spec.model.name = "resnet18";
+  const MeasuredOps measured = measure_ops(library_, {choice}, {.most_seconds = 60, .ranks = 2});
+  EXPECT_NE(measured.steps.at(0).left_out, "");
+  EXPECT_TRUE(measured.times.empty());
+}
+
+}  // namespace
+}  // namespace weft::predict
