@@ -76,8 +76,16 @@ def place_of(cluster, arguments):
     if cluster is None:
         return ["--ranks", "2"]
     # Hosts of one rank each, which compute at once on this machine all the same.
-    times, = (arguments.out / "cache").glob("ops-2-ranks-*.jsonl")
-    return ["--ranks", "2", "--cluster", str(cluster), "--op-times", str(times)]
+    return ["--ranks", "2", "--cluster", str(cluster), "--op-times", str(op_times_of_two(arguments))]
+
+
+def op_times_of_two(arguments):
+    """The file that `weft rates --ops --ranks 2` kept, with the threads of a rank; SideFailed where it kept none."""
+    for kept in (arguments.out / "cache").glob("ops-2-ranks-*.jsonl"):
+        with kept.open(encoding="utf-8") as file:
+            if json.loads(file.readline())["machine"].endswith(f" {arguments.threads} threads"):
+                return kept
+    raise SideFailed("no ops of two ranks were measured; run it again without --goes-on")
 
 
 def measure_row(model, strategy, link, cluster, arguments):

@@ -98,6 +98,15 @@ void OpTimes::add(const std::string& key, OpTime time) {
   times_[place] = std::move(time);
 }
 
+void OpTimes::add(const OpTimes& others) {
+  groups_ = {};
+  for (const auto& [place, time] : others.times_) times_[place] = time;
+  if (others.rates_) rates_ = others.rates_;
+  overhead = least_of(overhead, others.overhead);
+  exchanges.add(others.exchanges);
+  ranks = std::max(ranks, others.ranks);
+}
+
 const OpTime* OpTimes::find(const std::string& key, const std::string& kernel) const {
   const auto found = times_.find(key_of(key, kernel));
   return found == times_.end() ? nullptr : &found->second;

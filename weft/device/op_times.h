@@ -61,11 +61,14 @@ class OpTimes {
   size_t size() const { return times_.size(); }
   const std::map<std::string, OpTime>& all() const { return times_; }
   StepOverhead overhead = {};
-  int64_t ranks = 1;               // that computed at once on the host, each with as many threads
+  int64_t ranks = 1;               // that computed at once on the host, each with as many threads: at most
   SharedExchanges exchanges = {};  // between ranks of as many threads
 
   /// `key`: signature_key() of the node. Replaces what is known of the same node and kernel.
   void add(const std::string& key, OpTime time);
+  /// Of the same machine: they replace what is known of the same, where there are any; the overhead is the least of
+  /// both.
+  void add(const OpTimes& others);
   /// Null where this very node was not measured with this kernel.
   const OpTime* find(const std::string& key, const std::string& kernel) const;
 

@@ -143,11 +143,7 @@ void OpTimesFile::add(const OpTimes& times) const {
   make_directories(file_.parent_path());
   const std::shared_ptr<void> lock = lock_machine_files(file_.parent_path());
   OpTimes all = read({});
-  for (const auto& [key, time] : times.all()) all.add(key.substr(key.find('\n') + 1), time);
-  if (times.rates()) all.set_rates(*times.rates());
-  all.overhead = least_of(all.overhead, times.overhead);
-  all.ranks = times.ranks;
-  all.exchanges.add(times.exchanges);
+  all.add(times);
   write_atomically(file_, print_op_times(all, machine_));
 }
 

@@ -26,26 +26,13 @@ constexpr int64_t kBesideBytes = 64 << 20;  // written between rounds, so that o
 constexpr const char* kWhat = "measure exchanges";
 
 /// A graph of the op alone, of which the rank's operand has so many bytes of f32.
-Graph graph_of(const OpRegistry& ops, const std::string& op, int rank, int ranks, int64_t bytes) {
+Graph graph_of(const OpRegistry& ops, const std::string& op, int ranks, int64_t bytes) {
   Graph graph(ops, op);
   const TensorType type{DType::f32, Shape({bytes / 4}), {}};
-  const bool receives = op == kReceive;
   Attributes attributes;
-  if (op == kSend || receives) {
-    attributes.set("peer", int64_t{rank ^ 1});
-    attributes.set("tag", int64_t{0});
-  } else if (op == kBroadcast || op == kReduceToRoot) {
-    attributes.set("root", int64_t{0});
-  } else if (op == kAllReduce || op == kReduceScatter) {
-    attributes.set("reduction", std::string("sum"));
-  }
-  if (op == kAllGather || op == kReduceScatter || op == kAllToAll) attributes.set("ranks", int64_t{ranks});
-  if (receives) {
-    attributes.set("shape", type.shape.dims());
-    attributes.set("dtype", std::string(name_of(type.dtype)));
-    graph.add_output("y", graph.add(op, {}, attributes, "exchange"));
-    return graph;
-  }
+  if (op == kBroadcast || op == kReduceToRoot) attributes.set("root", int64_t{0});
+  if (op == kAllReduce || op == kReduceScatter) attributes.set("reduction", std::string("sum"));
+  if (op == kAllGather || op == kReduceScatter) attributes.set("ranks", int64_t{ranks});
   const ValueId x = graph.add_input(InputKind::batch, "x", type);
   graph.add_output("y", graph.add(op, {x}, attributes, "exchange"));
   return graph;
@@ -68,16 +55,15 @@ class Rank {
 
   /// Seconds of the rank that takes the longest: the median of the rounds after the first.
   double measure(const std::string& op, int64_t bytes) {
-    // Of two that exchange a message one sends.
-    const std::string own_op = op == kSend && ranks_.rank() % 2 == 1 ? kReceive : op;
-    const Graph graph = graph_of(ops_, own_op, ranks_.rank(), ranks_.size(), bytes);
+    const Graph graph = graph_of(ops_, op, ranks_.size(), bytes);
     std::string why_not;
     const std::unique_ptr<Kernel> kernel =
-        table_.candidates(own_op).front().make(signature_of(graph, NodeId{0}), {options_.threads}, why_not);
+        table_.candidates(op).front().make(signature_of(graph, NodeId{0}), {options_.threads}, why_not);
     check(kernel != nullptr, "a kernel of each exchange");
     check(kernel->workspace_bytes() <= largest_, "room for what travels");
-    // Plans let all-reduces and messages be where their operands are; gathers read weights, which lie elsewhere.
-    const bool is_in_place = op == kAllReduce || op == kSend;
+    // Plans let all-reduces be where their operands are; gathers read weights, which lie elsewhere; what is scattered
+    // is copied first, unless a plan begins it early and lets it take its operand's place.
+    const bool is_in_place = op == kAllReduce;
     std::byte* const operand = is_in_place ? shared_.get() : own_.get();
     const void* inputs[] = {operand};
     void* outputs[] = {shared_.get()};
@@ -110,15 +96,20 @@ class Rank {
 
 SharedExchanges measure_exchanges(const OpRegistry& ops, const MeasureExchangesOptions& options) {
   SharedExchanges measured;
+  const double begin = steady_seconds();
   const int64_t most = options.cores / std::max(1, options.threads);
   for (int ranks = 2; ranks <= most; ranks *= 2) {
-    // Each of them has a result, a workspace and an operand.
-    const int64_t affordable = available_memory_bytes() / 4 / ranks / 3;
-    const int64_t largest = std::max(kSmallestBytes, std::min(options.largest_bytes, affordable)) / 4096 * 4096;
-    comm::run_ranks(std::vector<std::string>(static_cast<size_t>(ranks), "here"), [&](comm::Communicator&
-                                                                                          communicator) {
+    // Twice as many ranks take about twice as long.
+    const double so_far = steady_seconds() - begin;
+    if (ranks > 2 && 3 * so_far > options.most_seconds) break;
+    // Each of them has a result, a workspace, an operand and as much for messages, beside what it writes in between.
+    const int64_t affordable = (available_memory_bytes() / 2 / ranks - kBesideBytes) / 4;
+    const int64_t largest = std::min(options.largest_bytes, affordable) / kSmallestBytes * kSmallestBytes;
+    if (largest < kSmallestBytes) break;
+    const std::vector<std::string> hosts(static_cast<size_t>(ranks), "here");
+    comm::run_ranks(hosts, [&](comm::Communicator& communicator) {
       Rank rank(communicator, ops, options, largest);
-      for (const char* const op : {kAllReduce, kAllGather, kReduceScatter, kAllToAll, kBroadcast, kReduceToRoot, kSend})
+      for (const char* const op : {kAllReduce, kAllGather, kReduceScatter, kBroadcast, kReduceToRoot})
         for (int64_t whole = kSmallestBytes; whole <= largest; whole *= kStep) {
           const int64_t bytes = std::string_view(op) == kAllGather ? whole / ranks : whole;
           const double seconds = rank.measure(op, bytes);

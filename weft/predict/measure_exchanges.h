@@ -13,10 +13,12 @@ struct MeasureExchangesOptions {
   int64_t cores = 2;                 // that all ranks have
   int64_t largest_bytes = 64 << 20;  // of a whole tensor
   int rounds = 5;                    // of which medians are taken
+  double most_seconds = 60;          // after which no larger number of ranks is begun
 };
 
-/// Of two ranks, four, eight..., as many as have cores of their own, each a thread of this process; nothing where two
-/// would take turns. What they exchange was written before and has left their caches, as most of what a step exchanges
+/// Collectives of two ranks, of four, of eight..., as many as have cores of their own and memory, each a thread of this
+/// process; nothing where two would take turns. Messages are left out: those of threads go other ways than those of
+/// ranks. What they exchange was written before and has left their caches, as most of what a step exchanges
 /// has. Takes a few seconds for each number of ranks.
 SharedExchanges measure_exchanges(const OpRegistry& ops, const MeasureExchangesOptions& options);
 

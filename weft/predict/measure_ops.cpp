@@ -74,8 +74,8 @@ class Companions {
  public:
   Companions(const Library& library, const program::StepChoice& choice, int64_t count) {
     for (int64_t rank = 0; rank < count; ++rank) planned_.push_back(plan_alone(library, choice));
-    for (program::PlannedOnRanks& planned : planned_)
-      threads_.emplace_back([this, step = planned.step.get()] { run(*step); });
+    runs_.resize(planned_.size());
+    for (size_t rank = 0; rank < planned_.size(); ++rank) threads_.emplace_back([this, rank] { run(rank); });
     for (int running = 0; running < static_cast<int>(count); running = running_) running_.wait(running);
   }
   ~Companions() {
@@ -85,14 +85,15 @@ class Companions {
   Companions(const Companions&) = delete;
   Companions& operator=(const Companions&) = delete;
 
-  /// Error of whichever failed first.
-  void require_running() const {
+  /// Steps of the rank that ran the fewest so far; 0 where there are none. Error of whichever failed first.
+  int64_t least_runs() const {
     const std::lock_guard lock(mutex_);
     if (error_) fail(ErrorKind::internal, "a rank beside it failed: {}", *error_);
+    return runs_.empty() ? 0 : *std::min_element(runs_.begin(), runs_.end());
   }
 
  private:
-  void run(program::PlannedStep& planned) {
+  void run(size_t rank) {
     bool is_counted = false;
     const auto count = [&] {
       if (std::exchange(is_counted, true)) return;
@@ -100,10 +101,14 @@ class Companions {
       running_.notify_all();
     };
     try {
-      program::RunningStep step(planned);
+      program::RunningStep step(*planned_[rank].step);
       step.run();
       count();
-      while (!stop_) step.run();
+      while (!stop_) {
+        step.run();
+        const std::lock_guard lock(mutex_);
+        ++runs_[rank];
+      }
       step.finish();
     } catch (const std::exception& error) {
       const std::lock_guard lock(mutex_);
@@ -116,6 +121,7 @@ class Companions {
   std::atomic<int> running_ = 0;
   std::atomic<bool> stop_ = false;
   mutable std::mutex mutex_;
+  std::vector<int64_t> runs_;  // beside the first, by rank
   std::optional<std::string> error_;
   std::vector<std::thread> threads_;
 };
@@ -164,7 +170,9 @@ class StepMeasurement {
       for (const Profile& profile : profiles)
         seconds.push_back(profile.seconds[index] / static_cast<double>(std::max<int64_t>(1, profile.runs)));
       const double median = median_of(seconds);
-      if (node.op->is_view || is_collective(node) || median <= 0) continue;
+      if (node.op->is_view || median <= 0) continue;
+      sum_ += median;
+      if (is_collective(node)) continue;
       const NodeSignature signature = signature_of(compiled.graph, planned.node);
       OpTime& time = found_[{signature_key(signature), planned.kernel}];
       time.work = work_of(signature, planned.kernel);
@@ -173,7 +181,6 @@ class StepMeasurement {
       time.seconds += median;
       time.spread += spread_of(seconds);
       ++counts_[{signature_key(signature), planned.kernel}];
-      sum_ += median;
       ++report_.nodes;
     }
   }
@@ -243,9 +250,12 @@ MeasuredOps measure_ops(const Library& library, const std::vector<program::StepC
         fail(ErrorKind::usage, "it needs about {}; give more --seconds", human_duration(least));
       planned.step->require_memory({});
       const Companions companions(library, choice, options.ranks - 1);
-      StepMeasurement(*planned.step, measured.times, report)
-          .run(options, left / static_cast<double>(order.size() - at));
-      companions.require_running();
+      OpTimes with_these = measured.times;
+      const double now_left = options.most_seconds - (steady_seconds() - begin);
+      StepMeasurement(*planned.step, with_these, report)
+          .run(options, now_left / static_cast<double>(order.size() - at));
+      report.companion_runs = companions.least_runs();
+      measured.times = std::move(with_these);
     } catch (const Error& error) {
       report.left_out = error.what();
     }

@@ -17,7 +17,8 @@ struct MeasuredStep {
   std::string name;         // "resnet18, batch 16, bf16"
   double step_seconds = 0;  // the median of whole steps
   int64_t nodes = 0, runs = 0;
-  std::string left_out = {};  // why it was not measured; empty: it was
+  int64_t companion_runs = 0;  // of the rank beside it that ran the fewest meanwhile
+  std::string left_out = {};   // why it was not measured; empty: it was
 };
 
 struct MeasureOptions {

@@ -15,10 +15,11 @@ namespace weft::predict {
 NodeTimes measured_times(const std::shared_ptr<const OpTimes>& times, bool exact) {
   NodeTimes found;
   found.seconds_per_node = times->overhead.seconds_per_node;
-  found.describe = times->empty() ? "the rates of this machine; no op was measured, `weft rates --ops` does it"
-                                  : fmt::format("{} ops measured on this machine{}{}", times->size(),
-                                                times->ranks > 1 ? fmt::format(", {} ranks at once", times->ranks) : "",
-                                                exact ? "" : ", of other shapes alone");
+  found.describe = times->empty()
+                       ? "the rates of this machine; no op was measured, `weft rates --ops` does it"
+                       : fmt::format("{} ops measured on this machine{}{}", times->size(),
+                                     times->ranks > 1 ? fmt::format(", with up to {} ranks at once", times->ranks) : "",
+                                     exact ? "" : ", of other shapes alone");
   if (times->empty()) found.common_spread = 0.4;
   found.of = [times, exact](const NodeSignature& node, const std::string& kernel) {
     return times->estimate(node, kernel, exact);
@@ -84,7 +85,7 @@ ExchangeTimes exchange_by(const passes::Ranks& ranks, int ranks_per_host) {
 ExchangeTimes exchange_in_memory(ExchangeTimes otherwise, const std::shared_ptr<const SharedExchanges>& measured,
                                  const GroupSizes& sizes) {
   if (measured == nullptr) {
-    otherwise.describe += ", not measured here, `weft rates --ops` does it";
+    otherwise.describe += ", not measured here, `weft rates --ops --ranks N` does it";
     return otherwise;
   }
   ExchangeTimes exchange = otherwise;
@@ -94,11 +95,12 @@ ExchangeTimes exchange_in_memory(ExchangeTimes otherwise, const std::shared_ptr<
   exchange.along = [measured, sizes, rated = std::move(otherwise)](std::string_view axis, std::string_view op,
                                                                    int64_t bytes) {
     if (axis == kTensorAxis && sizes.tensor <= 1) return 0.0;
-    const std::optional<double> seconds = measured->seconds(op, axis == kTensorAxis ? sizes.tensor : 2, bytes);
-    // Whoever receives waits for whoever sends, which counts it.
-    return op == kReceive ? rated.seconds(axis, op, bytes) : seconds.value_or(rated.seconds(axis, op, bytes));
+    const std::optional<double> seconds =
+        axis == kTensorAxis ? measured->seconds(op, sizes.tensor, bytes) : std::nullopt;
+    return seconds.value_or(rated.seconds(axis, op, bytes));
   };
-  exchange.describe = fmt::format("{} measured in this host's memory", measured->all().size());
+  exchange.describe =
+      fmt::format("{} measured in this host's memory; others: {}", measured->all().size(), exchange.describe);
   return exchange;
 }
 

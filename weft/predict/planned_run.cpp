@@ -252,7 +252,7 @@ ExchangeTimes exchange_at(const Place& place, const Strategy& strategy, const No
   const auto among = [&](int64_t ranks) {
     return exchange_by({.count = static_cast<int>(ranks),
                         .latency_seconds = kSharedLatencySeconds,
-                        .bytes_per_second = comm::ClusterCosts{}.shared_bytes_per_second},
+                        .bytes_per_second = place.shared_bytes_per_second},
                        static_cast<int>(strategy.ranks));
   };
   ExchangeTimes exchange = among(strategy.data());

@@ -39,6 +39,8 @@ struct Place {
   std::function<NodeTimes(const HostCores& host)> times_here = {};
   /// Cores of this host, for all its ranks together.
   int64_t cores = available_cores();
+  /// Of exchanges in this host's memory that were not measured: bytes of one rank's operands of an all-reduce.
+  double shared_bytes_per_second = comm::ClusterCosts{}.shared_bytes_per_second;
   /// Where a memory limit cannot be kept, the error says the least that can. False saves that time: for one of many.
   bool seeks_least_memory = true;
 };

@@ -39,11 +39,10 @@ OpTimes known_times(const DeviceKind& kind, const HostCores& host,
                     const std::function<void(const std::string&)>& note) {
   try {
     const std::string machine = kind.describe_machine(static_cast<int>(host.threads));
-    const int64_t at_once = host.at_once();
-    if (at_once > 1)
-      if (OpTimes together = OpTimesFile(directory_of_machine_files(), machine, at_once).read(note); !together.empty())
-        return together;
-    return OpTimesFile(directory_of_machine_files(), machine).read(note);
+    OpTimes times = OpTimesFile(directory_of_machine_files(), machine).read(note);
+    if (const int64_t at_once = host.at_once(); at_once > 1)
+      times.add(OpTimesFile(directory_of_machine_files(), machine, at_once).read(note));
+    return times;
   } catch (const Error&) {
     return {};  // there is no place for such files
   }

@@ -25,8 +25,8 @@ struct Sources {
 /// Waits of a stage's steps for batches, where it is known what making samples takes and on how many cores.
 void set_loading(StagePrediction& stage, const Sources& sources, const Strategy& strategy, const HostCores& host);
 
-/// The times of ops that this machine's file holds, where there are any: measured while as many ranks computed at once,
-/// or else by one alone. `note` takes a line where it cannot be used.
+/// The times of ops that this machine's files hold, where there are any: of each op while as many ranks computed at
+/// once, or else by one alone. `note` takes a line where it cannot be used.
 OpTimes known_times(const DeviceKind& kind, const HostCores& host, const std::function<void(const std::string&)>& note);
 
 /// Of this machine. Without measured times: by `costs`, times what nodes usually take beyond, in a wide range.

@@ -32,9 +32,14 @@ predict::Sources sources_here(const program::PreparedRun& run, double loading_se
       .exchange = {},
       .device = run.library.device.describe_machine(static_cast<int>(run.spec.threads)),
       .cores = host.cores};
-  sources.exchange = of_host < ranks
-                         ? predict::exchange_by(run.runtime.costs(), of_host)
-                         : predict::exchange_at({}, predict::strategy_of(run.spec, ranks, of_host), sources.nodes);
+  const passes::Ranks costs = run.runtime.costs();
+  if (of_host < ranks) {
+    sources.exchange = predict::exchange_by(costs, of_host);
+  } else {
+    predict::Place here;
+    if (costs.count > 1) here.shared_bytes_per_second = costs.bytes_per_second;  // as its cluster file has it
+    sources.exchange = predict::exchange_at(here, predict::strategy_of(run.spec, ranks, of_host), sources.nodes);
+  }
   // Beside a step that is only rated it says nothing.
   if (is_measured && loading_seconds > 0)
     sources.sample_seconds = predict::measure_loading(

@@ -5,7 +5,10 @@
 
 #include "weft/base/error.h"
 #include "weft/graph/collective.h"
+#include "weft/passes/ranks/overlap_all_reduces.h"
+#include "weft/passes/ranks/overlap_collectives.h"
 #include "weft/passes/ranks/pipeline_stages.h"
+#include "weft/predict/cluster_times.h"
 #include "weft/step/sharded_states.h"
 
 namespace weft::search {
@@ -159,6 +162,7 @@ double Estimator::gradient_seconds(const Question& of) const {
     if (s.zero == 0) return of.exchange.of(kAllReduce, count);
     return of.exchange.of(kReduceScatter, count) + of.exchange.of(kAllGather, count / s.data());
   };
+  const passes::Ranks weighed_by = predict::ranks_of(of.exchange);
   double longest = 0;
   for (size_t rank = 0; rank < of.ranks; ++rank) {
     double bytes = 0, rows = 0, late = 0;
@@ -168,11 +172,15 @@ double Estimator::gradient_seconds(const Question& of) const {
     const bool may_be_late = s.late_multiply && s.zero == 0 && s.tensor == 1 && s.pipeline == 1;
     if (may_be_late)
       for (const RowsLayer& layer : of.costs.stages[0].rows_layers) {
-        const double gathered =
-            of.batches() * (of.exchange.of(kAllGather, layer.rows_bytes[0]) +
-                            of.exchange.of(kAllGather, layer.rows_bytes[1]) + (of.data() - 1) * layer.product_seconds);
-        if (gathered >= of.exchange.of(kAllReduce, layer.weight_bytes)) continue;
-        rows += gathered;
+        const auto with = [&](const auto& gather) {
+          return of.batches() *
+                 (gather(layer.rows_bytes[0]) + gather(layer.rows_bytes[1]) + (of.data() - 1) * layer.product_seconds);
+        };
+        // The pass decides by what it weighs exchanges by (passes/ranks/late_multiply.cpp).
+        const double weighed =
+            with([&](int64_t part) { return passes::predicted_gather_seconds(weighed_by, part * weighed_by.count); });
+        if (weighed >= passes::predicted_seconds(weighed_by, layer.weight_bytes)) continue;
+        rows += with([&](int64_t part) { return of.exchange.of(kAllGather, part); });
         late += static_cast<double>(layer.weight_bytes);
       }
     double seconds = rows + reduced(std::max(0.0, bytes - late));

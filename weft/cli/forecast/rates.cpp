@@ -81,13 +81,13 @@ void add_choices(const Library& library, const RatesOptions& options, const std:
     }
 }
 
-int measure_ops_command(const Library& library, RatesOptions options) {
+int measure_ops_command(const Library& library, const RatesOptions& options) {
   std::vector<program::StepChoice> choices;
   const int64_t cores = available_cores();
-  if (options.ranks > 1 && options.threads == 0) options.threads = std::max<int64_t>(1, cores / options.ranks);
-  if (options.ranks > 1 && options.ranks * options.threads > cores)
+  const int64_t of_each = std::max<int64_t>(1, options.threads);
+  if (options.ranks > 1 && options.ranks * of_each > cores)
     fail(ErrorKind::usage, "--ranks {}: with {} thread{} each they would take turns on {} core{}; give fewer",
-         options.ranks, options.threads, options.threads == 1 ? "" : "s", cores, cores == 1 ? "" : "s");
+         options.ranks, of_each, of_each == 1 ? "" : "s", cores, cores == 1 ? "" : "s");
   std::vector<std::string> models = options.models;
   if (models.empty())
     for (const models::ModelEntry& entry : library.models) models.push_back(entry.name);
@@ -99,6 +99,10 @@ int measure_ops_command(const Library& library, RatesOptions options) {
       // Of the whole zoo: a model that wants more than a name, such as a file.
     }
   }
+  // As `weft plan` has them: a rank's part of the cores, unless the recipe wants fewer.
+  if (options.ranks > 1)
+    for (program::StepChoice& choice : choices)
+      choice.spec.threads = std::min(choice.spec.threads, cores / options.ranks);
   predict::MeasuredOps measured = predict::measure_ops(
       library, choices,
       {.most_seconds = options.seconds,
@@ -110,17 +114,19 @@ int measure_ops_command(const Library& library, RatesOptions options) {
                              : "left out: " + step.left_out));
        }});
   if (measured.times.empty()) fail(ErrorKind::usage, "no step was measured; give more --seconds, or a smaller --batch");
-  measured.times.exchanges = predict::measure_exchanges(
-      library.ops, {.threads = static_cast<int>(choices.front().spec.threads), .cores = cores});
-  const std::string machine = library.device.describe_machine(static_cast<int>(choices.front().spec.threads));
+  const int64_t threads = choices.front().spec.threads;
+  const std::string machine = library.device.describe_machine(static_cast<int>(threads));
   std::string kept = options.output;
-  if (!options.output.empty()) {
-    write_atomically(options.output, print_op_times(measured.times, machine));
-  } else {
+  const auto keep = [&] {
+    if (!options.output.empty()) return write_atomically(options.output, print_op_times(measured.times, machine));
     const OpTimesFile file(directory_of_machine_files(), machine, options.ranks);
     file.add(measured.times);
     kept = file.file().string();
-  }
+  };
+  keep();
+  measured.times.exchanges =
+      predict::measure_exchanges(library.ops, {.threads = static_cast<int>(threads), .cores = cores});
+  if (!measured.times.exchanges.empty()) keep();
   const size_t exchanges = measured.times.exchanges.all().size();
   fmt::print("{} kinds of nodes of {} steps{} measured on {}; '{}' keeps them\n", measured.times.size(),
              std::count_if(measured.steps.begin(), measured.steps.end(),
@@ -169,7 +175,7 @@ void add_rates(CLI::App& app, Action& action, const Library& library) {
       ->allow_extra_args(false)
       ->needs(ops);
   command
-      ->add_option("--seconds", options->seconds, "With --ops: for all of it; what is longer is left out; default 120")
+      ->add_option("--seconds", options->seconds, "With --ops: for all steps; what is longer is left out; default 120")
       ->check(real_number_in(1, 86400))
       ->needs(ops);
   command
