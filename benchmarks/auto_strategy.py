@@ -14,12 +14,14 @@ none, and so many parts of what data parallel needs (--tight).
 The machine has to be quiet. --goes-on keeps ops, links and rows that --out holds.
 """
 import argparse
+import json
 import os
 import pathlib
 import statistics
 import sys
 
-from prediction_ranks import MODELS as KNOWN, measure_table, on_two_ranks, place_of, probed
+from prediction_ranks import MODELS as KNOWN, link_of, measure_ops_of_ranks, on_two_ranks, place_of, probed
+from peer_settings import processor
 from sides import ROOT, SideFailed, run_json, turned
 
 MODELS = {**KNOWN, "vgg16": ("3,128,128", 8)}
@@ -177,9 +179,22 @@ def measure_link(link, rows, keep, arguments):
 
 def main():
     arguments = parse_arguments()
-    head = ("| model | link | memory of a rank | chosen | its step, ms | fastest | its step, ms | chosen / fastest | of so many measured |\n"
-            "|---|---|---|---|---|---|---|---|---|")
-    rows = measure_table(head, MODELS, measure_link, row_text, arguments)
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    cache = arguments.out / "cache"
+    os.environ["WEFT_CACHE_DIR"] = str(cache.resolve())
+    kept = arguments.out / "rows.json"
+    rows = json.loads(kept.read_text()) if arguments.goes_on and kept.exists() else []
+    if not (arguments.goes_on and cache.exists()):
+        for model in arguments.only:
+            measure_ops_of_ranks(model, *MODELS[model], arguments)
+    print(f"{processor()}, 2 ranks of {arguments.threads} threads\n")
+    print("| model | link | memory of a rank | chosen | its step, ms | fastest | its step, ms | chosen / fastest | of so many measured |\n"
+          "|---|---|---|---|---|---|---|---|---|")
+    for row in rows:
+        print(row_text(row))
+    for link in arguments.link:
+        with link_of(link):
+            measure_link(link, rows, lambda: kept.write_text(json.dumps(rows, indent=1) + "\n"), arguments)
     if rows:
         ratios = [ratio_of(row) for row in rows]
         print(f"\n{len(rows)} rows: chosen over fastest, median {statistics.median(ratios):.2f}, worst {max(ratios):.2f}; "

@@ -310,9 +310,7 @@ def main():
 
 
 if __name__ == "__main__":
-    try:
-        import optuna  # noqa: F401
-    except ImportError:  # once more with the Python that has it
+    if importlib.util.find_spec("optuna") is None:  # once more with the Python that has it
         python = peer_python(ROOT / "build/tuning_peer", ROOT / "benchmarks/peer/tuning.txt", "TUNING_PEER")
         os.execv(python, [python, *sys.argv])
     main()

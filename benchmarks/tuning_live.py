@@ -11,6 +11,7 @@ group=True and constant_liar=True, which its documentation recommends for severa
 which reads the epochs of a running trial and ends it. How Optuna is found is said in benchmarks/tuning.py.
 """
 import argparse
+import importlib.util
 import json
 import os
 import pathlib
@@ -190,9 +191,7 @@ def main():
 
 
 if __name__ == "__main__":
-    try:
-        import optuna  # noqa: F401
-    except ImportError:  # once more with the Python that has it
+    if importlib.util.find_spec("optuna") is None:  # once more with the Python that has it
         python = peer_python(ROOT / "build/tuning_peer", ROOT / "benchmarks/peer/tuning.txt", "TUNING_PEER")
         os.execv(python, [python, *sys.argv])
     sys.exit(main())

@@ -13,6 +13,7 @@ kind take minutes and not days, and all of them meet the same results. How well 
 seen is printed above the table. Optuna's samplers are those of benchmarks/tuning.py, which also says how Optuna is found.
 """
 import argparse
+import importlib.util
 import json
 import math
 import multiprocessing
@@ -189,9 +190,7 @@ def main():
 if __name__ == "__main__":
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # a process per core: more threads only wait for each other
         os.environ.setdefault(variable, "1")
-    try:
-        import optuna  # noqa: F401
-    except ImportError:  # once more with the Python that has it
+    if importlib.util.find_spec("optuna") is None:  # once more with the Python that has it
         python = peer_python(ROOT / "build/tuning_peer", ROOT / "benchmarks/peer/tuning.txt", "TUNING_PEER")
         os.execv(python, [python, *sys.argv])
     sys.exit(main())

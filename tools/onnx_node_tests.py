@@ -25,10 +25,13 @@ import json
 import pathlib
 import re
 import sys
-from typing import Callable, NamedTuple
+from typing import TYPE_CHECKING, Callable, NamedTuple
 
 import onnx_peer
 from case_runner import Result, run_cases
+
+if TYPE_CHECKING:
+    import onnx_cases
 
 ROOT = onnx_peer.ROOT
 STATUSES = ("passed", "refused", "wrong", "crashed")

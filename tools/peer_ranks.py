@@ -160,7 +160,6 @@ def distance(state, other, start):
 
 def check_case(arguments, index, directory):
     import models
-    import safetensors_numpy
     import torch
 
     case, ranks = CASES[index]

@@ -5,6 +5,7 @@ shares within 0.1. Optuna sees each key by its place in the range, since it take
 Usage: importance_test.py WEFT    Exits 77 where Optuna or scikit-learn is absent: name a Python that has them by
 TUNING_PEER (benchmarks/tuning.py makes one in build/tuning_peer).
 """
+import importlib.util
 import json
 import math
 import os
@@ -22,7 +23,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 try:
     import optuna
-    import sklearn  # noqa: F401
+    if importlib.util.find_spec("sklearn") is None:  # which Optuna's importances want
+        raise ImportError("sklearn")
 except ImportError:
     peers = [os.environ.get("TUNING_PEER"), ROOT / "build/tuning_peer/bin/python3"]
     peers = [str(peer) for peer in peers if peer and pathlib.Path(peer).exists()]
