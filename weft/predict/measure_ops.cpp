@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <latch>
 #include <map>
 #include <mutex>
 #include <numeric>
@@ -72,11 +73,11 @@ program::PlannedOnRanks plan_alone(const Library& library, const program::StepCh
 /// Ranks beside the one that is measured, which run the same step over and over, each on a thread of its own.
 class Companions {
  public:
-  Companions(const Library& library, const program::StepChoice& choice, int64_t count) {
+  Companions(const Library& library, const program::StepChoice& choice, int64_t count) : ready_(count) {
     for (int64_t rank = 0; rank < count; ++rank) planned_.push_back(plan_alone(library, choice));
     runs_.resize(planned_.size());
     for (size_t rank = 0; rank < planned_.size(); ++rank) threads_.emplace_back([this, rank] { run(rank); });
-    for (int running = 0; running < static_cast<int>(count); running = running_) running_.wait(running);
+    ready_.wait();
   }
   ~Companions() {
     stop_ = true;
@@ -94,16 +95,12 @@ class Companions {
 
  private:
   void run(size_t rank) {
-    bool is_counted = false;
-    const auto count = [&] {
-      if (std::exchange(is_counted, true)) return;
-      ++running_;
-      running_.notify_all();
-    };
+    bool is_ready = false;
     try {
       program::RunningStep step(*planned_[rank].step);
       step.run();
-      count();
+      ready_.count_down();
+      is_ready = true;
       while (!stop_) {
         step.run();
         const std::lock_guard lock(mutex_);
@@ -114,11 +111,11 @@ class Companions {
       const std::lock_guard lock(mutex_);
       if (!error_) error_ = error.what();
     }
-    count();
+    if (!is_ready) ready_.count_down();
   }
 
   std::vector<program::PlannedOnRanks> planned_;
-  std::atomic<int> running_ = 0;
+  std::latch ready_;  // all of them run, or have failed
   std::atomic<bool> stop_ = false;
   mutable std::mutex mutex_;
   std::vector<int64_t> runs_;  // beside the first, by rank
