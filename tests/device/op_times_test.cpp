@@ -94,6 +94,23 @@ TEST_F(OpTimesTest, ABatchBelowAllThatWereMeasuredTakesNoLongerThanTheyDo) {
   EXPECT_LE(times.estimate(product(16), "fast").seconds, smallest);
 }
 
+/// As a kernel that copies element by element: it uses a tenth of a near cache's rate, and all of the memory's.
+TEST_F(OpTimesTest, AKernelThatFallsBehindACacheFallsNoFurtherBehindTheMemory) {
+  MachineRates with_cache = rates();
+  with_cache.memory = {{"L2", 2 << 20, 100e9}, {"memory", INT64_MAX, 10e9}};
+  OpTimes times(with_cache);
+  for (const int64_t elements : {1 << 12, 1 << 14, 1 << 16}) measure(times, elementwise("relu", elements), "fast", 8);
+  const NodeSignature large = elementwise("relu", 1 << 23);
+  const double floor = times.roofline(work_of(large, "fast"));
+  EXPECT_NEAR(times.estimate(large, "fast").seconds / floor, 1, 0.01);
+  EXPECT_NEAR(times.estimate(elementwise("relu", 1 << 15), "fast").seconds /
+                  times.roofline(work_of(elementwise("relu", 1 << 15), "fast")),
+              8, 0.01)
+      << "in the cache";
+  for (const int64_t elements : {1 << 22, 1 << 24}) measure(times, elementwise("relu", elements), "fast", 2);
+  EXPECT_NEAR(times.estimate(large, "fast").seconds / floor, 2, 0.2) << "by those as large";
+}
+
 TEST_F(OpTimesTest, WithoutExactTimesTheShapeItselfSaysNothing) {
   OpTimes times(rates());
   measure(times, product(512), "fast", 9);

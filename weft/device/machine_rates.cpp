@@ -4,10 +4,10 @@
 
 namespace weft {
 
-Floor MachineRates::floor(int64_t flops, int64_t bytes, bool narrow) const {
+Floor MachineRates::floor(int64_t flops, int64_t bytes, bool narrow, int64_t held_bytes) const {
   const double arithmetic = static_cast<double>(flops) / (narrow ? bf16 : f32).flops_per_second;
-  const auto level =
-      std::find_if(memory.begin(), memory.end(), [&](const MemoryRate& rate) { return bytes <= rate.capacity_bytes; });
+  const auto level = std::find_if(memory.begin(), memory.end(),
+                                  [&](const MemoryRate& rate) { return held_bytes <= rate.capacity_bytes; });
   const double traffic = static_cast<double>(bytes) / level->bytes_per_second;
   return {std::max(arithmetic, traffic), traffic > arithmetic};
 }

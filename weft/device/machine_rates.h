@@ -35,7 +35,9 @@ struct MachineRates {
 
   /// No kernel that multiplies as often as is counted takes less: the larger of its arithmetic at the unit's rate and
   /// of its traffic at the rate of the smallest level that holds its operands. `narrow`: a product of 16-bit numbers.
-  Floor floor(int64_t flops, int64_t bytes, bool narrow) const;
+  Floor floor(int64_t flops, int64_t bytes, bool narrow) const { return floor(flops, bytes, narrow, bytes); }
+  /// The same if the operands came from the smallest level that holds so many bytes.
+  Floor floor(int64_t flops, int64_t bytes, bool narrow, int64_t held_bytes) const;
 };
 
 /// The rates of one thread, of large work: those of the memory beyond all caches. `name` is the profile's.

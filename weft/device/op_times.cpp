@@ -112,14 +112,19 @@ const OpTime* OpTimes::find(const std::string& key, const std::string& kernel) c
   return found == times_.end() ? nullptr : &found->second;
 }
 
-double OpTimes::roofline(const OpWork& work) const {
+double OpTimes::roofline(const OpWork& work, double held_bytes) const {
   check(rates_.has_value(), "rates of the machine");
-  const Floor floor =
-      rates_->floor(static_cast<int64_t>(work.flops), static_cast<int64_t>(std::max(work.bytes, 1.0)), work.narrow);
+  const Floor floor = rates_->floor(static_cast<int64_t>(work.flops), static_cast<int64_t>(std::max(work.bytes, 1.0)),
+                                    work.narrow, static_cast<int64_t>(std::max(held_bytes, 1.0)));
   return rates_->call_seconds + floor.seconds;
 }
 
-double OpTimes::above(const OpTime& time) const { return std::log(std::max(time.seconds, 1e-9) / roofline(time.work)); }
+double OpTimes::above(const OpTime& time, const OpWork& work) const {
+  const double times_as_long = std::max(time.seconds, 1e-9) / roofline(time.work);
+  if (times_as_long <= 1 || time.work.bytes >= work.bytes) return std::log(times_as_long);
+  const double at_own_pace = times_as_long * roofline(work, time.work.bytes);
+  return std::log(std::max(1.0, at_own_pace / roofline(work)));
+}
 
 /// Sorts times into groups and judges each group by leaving out one after the other.
 void OpTimes::prepare() const {
@@ -194,7 +199,7 @@ std::optional<OpEstimate> OpTimes::from_neighbours(const Group& group, const OpW
   double sum = 0, weights = 0;
   for (size_t at = 0; at < count; ++at) {
     const double near_enough = near[at].first + kNear, weight = 1 / (near_enough * near_enough);
-    sum += weight * above(*near[at].second);
+    sum += weight * above(*near[at].second, work);
     weights += weight;
   }
   const double from_distance = kSpreadPerDistance * (near.front().first + farther);
@@ -225,7 +230,7 @@ OpEstimate OpTimes::estimate(const NodeSignature& node, const std::string& kerne
   double above_roofline = std::log(kUnknownAbove);
   if (!times_.empty()) {
     std::vector<double> all;
-    for (const auto& [key, time] : times_) all.push_back(above(time));
+    for (const auto& [key, time] : times_) all.push_back(above(time, time.work));
     above_roofline = median(std::move(all));
   }
   return {roofline(work) * std::exp(above_roofline), kUnknownSpread, CostSource::rated};

@@ -79,7 +79,7 @@ class OpTimes {
   /// Views take nothing. Error(internal) without rates.
   OpEstimate estimate(const NodeSignature& node, const std::string& kernel, bool exact = true) const;
   /// The floor of the node at the machine's rates, with what a call takes.
-  double roofline(const OpWork& work) const;
+  double roofline(const OpWork& work) const { return roofline(work, work.bytes); }
 
  private:
   struct Group {
@@ -99,7 +99,11 @@ class OpTimes {
     }
   };
   const Group& group(const std::string& name) const;
-  double above(const OpTime& time) const;
+  /// As if the operands came from the memory level that holds so many bytes.
+  double roofline(const OpWork& work, double held_bytes) const;
+  /// The logarithm of how far the work is above its roofline, by this time of other work: as far as that is. But a
+  /// kernel that falls behind a near level of memory has a pace of its own, and keeps it where the level is slower.
+  double above(const OpTime& time, const OpWork& work) const;
   /// Seconds of a layer in a batch that is smaller than those of its measured times: what every call takes, and what
   /// follows the roofline. 0 where they do not tell: there are fewer than two sizes, or no call takes anything beside.
   double below_all_measured(const Group& group, const OpWork& work) const;

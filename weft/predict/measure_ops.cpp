@@ -55,14 +55,16 @@ std::string name_of_step(const program::StepChoice& choice) {
   return fmt::format("{}, batch {}, {}", choice.spec.model.name, choice.spec.batch, choice.spec.precision);
 }
 
-/// As this process alone runs it. Where ranks share layers, as the first of them does, whose parts have shapes of their
-/// own; what they exchange stays here.
-program::PlannedOnRanks plan_alone(const Library& library, const program::StepChoice& choice) {
-  const auto sharers = static_cast<int>(choice.spec.mesh.tensor);
-  if (sharers <= 1) return program::plan_on_ranks(library, nullptr, {}, [&] { return choice; });
-  step::require_mesh(choice.spec, sharers);
+/// As this process alone runs it. Of several ranks, as the first of them does: parts of layers have shapes of their
+/// own, and gradients that are exchanged have other layouts. What they exchange stays here.
+program::PlannedOnRanks plan_alone(const Library& library, const program::StepChoice& choice, int64_t ranks) {
+  const auto count = static_cast<int>(std::max(ranks, choice.spec.mesh.tensor));
+  if (count <= 1) return program::plan_on_ranks(library, nullptr, {}, [&] { return choice; });
+  step::require_mesh(choice.spec, count);
+  const Mesh mesh = step::mesh_of(choice.spec, count);
   program::PlannedOnRanks planned;
-  planned.runtime = std::make_unique<program::RankRuntime>(passes::Ranks{}, step::mesh_of(choice.spec, sharers));
+  planned.runtime =
+      std::make_unique<program::RankRuntime>(program::ranks_in_memory(static_cast<int>(mesh.size_of(kDataAxis))), mesh);
   const program::CostProfile profile =
       program::agreed_profile(nullptr, library, choice.spec.cost_profile, static_cast<int>(choice.spec.threads));
   planned.step =
@@ -70,11 +72,12 @@ program::PlannedOnRanks plan_alone(const Library& library, const program::StepCh
   return planned;
 }
 
-/// Ranks beside the one that is measured, which run the same step over and over, each on a thread of its own.
+/// Of so many ranks those beside the one that is measured. They run the same step over and over, each on a thread of
+/// its own.
 class Companions {
  public:
-  Companions(const Library& library, const program::StepChoice& choice, int64_t count) : ready_(count) {
-    for (int64_t rank = 0; rank < count; ++rank) planned_.push_back(plan_alone(library, choice));
+  Companions(const Library& library, const program::StepChoice& choice, int64_t ranks) : ready_(ranks - 1) {
+    for (int64_t rank = 1; rank < ranks; ++rank) planned_.push_back(plan_alone(library, choice, ranks));
     runs_.resize(planned_.size());
     for (size_t rank = 0; rank < planned_.size(); ++rank) threads_.emplace_back([this, rank] { run(rank); });
     ready_.wait();
@@ -234,7 +237,7 @@ MeasuredOps measure_ops(const Library& library, const std::vector<program::StepC
     const double left = options.most_seconds - (steady_seconds() - begin);
     try {
       if (left <= 0) fail(ErrorKind::usage, "the time is up; give more --seconds");
-      const program::PlannedOnRanks planned = plan_alone(library, choice);
+      const program::PlannedOnRanks planned = plan_alone(library, choice, options.ranks);
       const int64_t bytes = options.ranks * planned.step->total_bytes();
       if (static_cast<double>(bytes) > kMemoryShare * static_cast<double>(available_memory_bytes()))
         fail(ErrorKind::usage, "it needs {} of memory", human_bytes(static_cast<double>(bytes)));
@@ -246,7 +249,7 @@ MeasuredOps measure_ops(const Library& library, const std::vector<program::StepC
       if (least > options.most_seconds - (steady_seconds() - begin))
         fail(ErrorKind::usage, "it needs about {}; give more --seconds", human_duration(least));
       planned.step->require_memory({});
-      const Companions companions(library, choice, options.ranks - 1);
+      const Companions companions(library, choice, options.ranks);
       OpTimes with_these = measured.times;
       const double now_left = options.most_seconds - (steady_seconds() - begin);
       StepMeasurement(*planned.step, with_these, report)

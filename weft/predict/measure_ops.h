@@ -28,8 +28,8 @@ struct MeasureOptions {
   std::function<void(size_t done, size_t all, const MeasuredStep& step)> progress = {};
 };
 
-/// The steps run in this process, whose threads take the part of other ranks; where a recipe lets ranks share layers
-/// (mesh.tensor), as one of them runs them. Steps whose time is predicted to be the shortest are measured first, so
+/// The steps run in this process, whose threads take the part of other ranks, each as the first of the ranks runs it: a
+/// choice's batch is that of one rank. Steps whose time is predicted to be the shortest are measured first, so
 /// that time that runs out leaves out the longest. Needs a second or two beside that, for the rates of the machine.
 struct MeasuredOps {
   OpTimes times;

@@ -9,6 +9,7 @@
 #include "weft/predict/cluster_times.h"
 #include "weft/predict/described_device.h"
 #include "weft/program/arena_limit.h"
+#include "weft/program/rank_runtime.h"
 #include "weft/simulate/data_parallel.h"
 #include "weft/spec/course.h"
 #include "weft/step/rank_mesh.h"
@@ -18,9 +19,8 @@ namespace weft::predict {
 
 namespace {
 
-constexpr double kFileSpread = 0.2;             // of what a device file says of a step
-constexpr uint64_t kStragglerSeed = 0;          // as `weft simulate` draws them without --seed
-constexpr double kSharedLatencySeconds = 2e-5;  // of ranks on one host (program/rank_runtime.cpp)
+constexpr double kFileSpread = 0.2;     // of what a device file says of a step
+constexpr uint64_t kStragglerSeed = 0;  // as `weft simulate` draws them without --seed
 
 /// Everything that planning on a place needs, made once.
 class Planning {
@@ -250,9 +250,7 @@ double memory_of_rank(const Place& place, const Strategy& strategy) {
 ExchangeTimes exchange_at(const Place& place, const Strategy& strategy, const NodeTimes& nodes) {
   if (place.cluster != nullptr) return exchange_on(*place.cluster, strategy);
   const auto among = [&](int64_t ranks) {
-    return exchange_by({.count = static_cast<int>(ranks),
-                        .latency_seconds = kSharedLatencySeconds,
-                        .bytes_per_second = place.shared_bytes_per_second},
+    return exchange_by(program::ranks_in_memory(static_cast<int>(ranks), place.shared_bytes_per_second),
                        static_cast<int>(strategy.ranks));
   };
   ExchangeTimes exchange = among(strategy.data());

@@ -60,6 +60,10 @@ comm::ClusterCosts agreed_costs(comm::Communicator* ranks, const std::string& fi
   return comm::parse_cluster(text, file, *ranks);
 }
 
+passes::Ranks ranks_in_memory(int count, double bytes_per_second) {
+  return {.count = count, .latency_seconds = kSharedLatencySeconds, .bytes_per_second = bytes_per_second};
+}
+
 RankRuntime::RankRuntime(comm::Communicator* ranks, int threads, const comm::ClusterCosts& costs, bool in_tree_order,
                          const Mesh& mesh)
     : ranks_(ranks), tensor_ranks_(static_cast<int>(mesh.size_of(kTensorAxis))) {

@@ -29,6 +29,9 @@ namespace weft::program {
 /// reach all ranks.
 comm::ClusterCosts agreed_costs(comm::Communicator* ranks, const std::string& file);
 
+/// Of described ranks that share a host's memory. `bytes_per_second`: of one rank's operands of an all-reduce.
+passes::Ranks ranks_in_memory(int count, double bytes_per_second = comm::ClusterCosts{}.shared_bytes_per_second);
+
 class RankRuntime {
  public:
   /// Keeps the communicator, null where the process is alone. `threads`: those of a step. All ranks construct it

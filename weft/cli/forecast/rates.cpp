@@ -75,6 +75,9 @@ void add_choices(const Library& library, const RatesOptions& options, const std:
       spec::RunSpec spec = spec_of_plan(library, choice);
       RecipeInput found = input_of_recipe(library, choice, spec);
       if (!found.note.empty()) say(found.note);
+      // Ranks divide the batch of a recipe, but those that share layers have all of it.
+      if (*count == 0)
+        spec.batch = std::max<int64_t>(1, spec.batch * spec.mesh.tensor / std::max(options.ranks, spec.mesh.tensor));
       found.input.batch = spec.batch;
       const int64_t batches_per_step = spec.accumulate;
       choices.push_back({.spec = std::move(spec), .input = std::move(found.input), .batches = batches_per_step});
@@ -157,7 +160,9 @@ void add_rates(CLI::App& app, Action& action, const Library& library) {
       "--ops", options->ops, "Measure ops instead, each within steps of models, and keep them for `weft plan`");
   command->add_option("MODELS", options->models, "With --ops: models or recipes; default: all models of weft")
       ->type_name("MODEL|RECIPE|FILE");
-  command->add_option("--batch", options->batches, "With --ops: such as 8,32, the default; of a recipe, its own")
+  command
+      ->add_option("--batch", options->batches,
+                   "With --ops: of one rank, such as 8,32, the default; of a recipe, its own, which ranks share")
       ->needs(ops);
   command
       ->add_option("--input", options->input, "With --ops: C,H,W of one image, or T tokens; default: the model's own")
