@@ -12,6 +12,7 @@
 #include "weft/cpu/onednn/isa.h"
 #include "weft/cpu/renewal.h"
 #include "weft/ops/all.h"
+#include "weft/ops/define.h"
 #include "weft/ops/window.h"
 
 namespace weft {
@@ -76,9 +77,12 @@ std::optional<LayoutChoice> CpuBackend::preferred_layouts(const NodeSignature& a
 }
 
 bool CpuBackend::supports_layouts(const NodeSignature& node) const {
+  // A reference kernel is slow. But it stands for the exchange of ranks that are not here, whose step is planned.
+  const bool may_be_reference = node.op->work == ops::work::kCommunication;
   for (const auto& candidate : table_.candidates(node.op->name)) {
     std::string why_not;
-    if (candidate.family != "reference" && candidate.make(node, options_, why_not) != nullptr) return true;
+    if ((may_be_reference || candidate.family != "reference") && candidate.make(node, options_, why_not) != nullptr)
+      return true;
   }
   return false;
 }

@@ -40,7 +40,7 @@ class Backend {
   /// say what the operands have now (what is known); the answer may keep or change each of them.
   /// nullopt: the node runs on plain layouts.
   virtual std::optional<LayoutChoice> preferred_layouts(const NodeSignature& node) const = 0;
-  /// True where some fast kernel runs this node with exactly the layouts in the signature.
+  /// True where some fast kernel runs this node with exactly the layouts in the signature; of an exchange, some kernel.
   virtual bool supports_layouts(const NodeSignature& node) const = 0;
   /// The first candidate that serves the node. Error(usage) where none does.
   virtual KernelChoice choose_kernel(const NodeSignature& node) const = 0;
