@@ -60,7 +60,7 @@ TEST_F(MeasureOps, ExchangesAreNoOpsOfOneRank) {
     for (const auto& [key, time] : measured.times.all()) EXPECT_FALSE(time.work.op.starts_with("all_")) << key;
 }
 
-/// Whatever it takes to bring gradients into the layout in which they are exchanged, and back.
+/// Nodes that only the step of several ranks has.
 TEST_F(MeasureOps, WhatPreparesAnExchangeIsMeasuredWithTheRanksThatExchange) {
   const auto knows_all_nodes = [&](const MeasuredOps& measured) {
     const program::StepChoice choice = step(1, "resnet20");

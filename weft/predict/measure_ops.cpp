@@ -56,7 +56,7 @@ std::string name_of_step(const program::StepChoice& choice) {
 }
 
 /// As this process alone runs it. Of several ranks, as the first of them does: parts of layers have shapes of their
-/// own, and gradients that are exchanged have other layouts. What they exchange stays here.
+/// own, and some nodes are there for an exchange alone. What they exchange stays here.
 program::PlannedOnRanks plan_alone(const Library& library, const program::StepChoice& choice, int64_t ranks) {
   const auto count = static_cast<int>(std::max(ranks, choice.spec.mesh.tensor));
   if (count <= 1) return program::plan_on_ranks(library, nullptr, {}, [&] { return choice; });

@@ -25,6 +25,7 @@
 #include "weft/predict/measure_ops.h"
 #include "weft/program/cost_profile.h"
 #include "weft/spec/run_spec.h"
+#include "weft/step/rank_mesh.h"
 
 namespace weft::cli {
 
@@ -75,9 +76,9 @@ void add_choices(const Library& library, const RatesOptions& options, const std:
       spec::RunSpec spec = spec_of_plan(library, choice);
       RecipeInput found = input_of_recipe(library, choice, spec);
       if (!found.note.empty()) say(found.note);
-      // Ranks divide the batch of a recipe, but those that share layers have all of it.
+      // Ranks divide the batch of a recipe, but those that share or divide the layers have all of it.
       if (*count == 0)
-        spec.batch = std::max<int64_t>(1, spec.batch * spec.mesh.tensor / std::max(options.ranks, spec.mesh.tensor));
+        spec.batch = std::max<int64_t>(1, spec.batch / step::data_ranks(spec, static_cast<int>(options.ranks)));
       found.input.batch = spec.batch;
       const int64_t batches_per_step = spec.accumulate;
       choices.push_back({.spec = std::move(spec), .input = std::move(found.input), .batches = batches_per_step});
